@@ -1,0 +1,151 @@
+# Everything is found by wildcard: a new file under src/ or tests/ needs no line here.
+#
+# One set of position-independent objects serves the program (static-pie: the dynamic loader would
+# cost a run about a millisecond), both libraries and the tests. B is the output directory, so that
+# a build with other flags lives beside the usual one.
+
+B       ?= build
+PREFIX  ?= /usr/local
+CFLAGS  ?= -O2 -g
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
+
+WARN    := -Wall -Wextra -Wshadow -Wconversion -Wformat=2 -Wstrict-prototypes -Wmissing-prototypes
+ifneq ($(filter true 1,$(CI) $(WERROR)),)
+WARN    += -Werror
+endif
+ifdef SAN
+HARDEN  := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+LDHARD  := -fsanitize=address,undefined
+PIE     := -pie
+else
+HARDEN  := -fstack-protector-strong -D_FORTIFY_SOURCE=2
+LDHARD  := -Wl,-z,relro,-z,now -Wl,-z,noexecstack
+PIE     := -static-pie
+endif
+ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE $(WARN) -fPIC -fvisibility=hidden $(HARDEN) \
+             -Isrc -Iinclude -I$(B)/gen $(CPPFLAGS) $(CFLAGS)
+ALL_LDFLAGS = $(LDHARD) $(LDFLAGS)
+LIBS    := -ljansson -lseccomp -lm
+
+# V=1 shows the commands
+says     = $(if $(V),,@printf '  %-6s %s\n' $(1) $@;)
+obj      = $(patsubst %.c,$(B)/obj/%.o,$(1))
+MKFILTER := $(call obj,src/control/seccomp_mkfilter.c src/control/seccomp_compile.c \
+              src/policy/profile_json.c $(wildcard src/base/*.c))
+LIB_OBJ  := $(call obj,$(filter-out %/seccomp_mkfilter.c,$(wildcard \
+              $(addprefix src/,$(addsuffix /*.c,base linux policy plan control box image lib)))))
+JSON_OBJ := $(call obj,$(wildcard src/json/*.c))
+CLI_OBJ  := $(call obj,$(wildcard src/cli/*.c))
+SUITES   := unit golden fault live
+TEST_SRC := $(wildcard $(SUITES:%=tests/%/test_*.c))
+TESTS    := $(TEST_SRC:%.c=$(B)/%)
+TEST_AUX := $(call obj,$(filter-out $(TEST_SRC),$(wildcard tests/*.c $(SUITES:%=tests/%/*.c))))
+FILTER   := $(B)/gen/seccomp_default.h
+
+.PHONY: FORCE all run test unit golden fault live hosts tests lint format asan install rootfs deps help \
+        clean distclean
+.DELETE_ON_ERROR:
+
+all: $(B)/mayfly $(B)/libmayfly.a $(B)/libmayfly.so.0 ## build the program and the library (default)
+	@:
+
+# ------------------------------------------------------------------ the user's commands
+
+run: ## run a demonstration in a box, or CODE='print(1)'
+	@scripts/deps.sh build
+	@$(MAKE) --no-print-directory -s $(B)/mayfly rootfs
+	@if [ -n "$$CODE" ]; then set -- -c "$$CODE"; else set -- scripts/demo.py; fi; \
+	    exec $(B)/mayfly python --rootfs build/rootfs --stats "$$@"
+# CODE as it was given: no dollar sign in it is make's.
+override CODE := $(value CODE)
+export CODE
+
+test: ## build all and run every test, on every kind of host that this machine can be
+	@scripts/deps.sh build test
+	@$(MAKE) --no-print-directory all tests rootfs
+	@scripts/test.sh unit golden fault live hosts
+
+unit golden fault live hosts: tests rootfs ## one suite of the tests
+	@scripts/test.sh $@
+
+lint: ## layout, static analysis, include directions, symbols, scripts
+	@scripts/deps.sh build test lint
+	@$(MAKE) --no-print-directory all
+	@scripts/lint.sh $(ALL_CFLAGS) -Itests
+
+format: ## lay the source out as lint wants it
+	clang-format -i $(shell find include src tests -name '*.[ch]')
+
+asan: ## unit and golden tests with address and undefined-behaviour sanitizers
+	@$(MAKE) --no-print-directory B=build/asan SAN=1 tests
+	@MAYFLY_BUILD=build/asan scripts/test.sh unit golden
+
+deps: ## install what is missing of the packages that building and testing need
+	@scripts/deps.sh build test
+
+rootfs: ## make the Python rootfs, build/rootfs (at once when it is up to date)
+	@rootfs/build.sh build/rootfs
+
+install: all ## install to PREFIX (/usr/local), below DESTDIR
+	install -D -m 755 $(B)/mayfly $(DESTDIR)$(PREFIX)/bin/mayfly
+	install -D -m 644 include/mayfly.h $(DESTDIR)$(PREFIX)/include/mayfly.h
+	install -D -m 644 $(B)/libmayfly.a $(DESTDIR)$(PREFIX)/lib/libmayfly.a
+	install -D -m 755 $(B)/libmayfly.so.0 $(DESTDIR)$(PREFIX)/lib/libmayfly.so.0
+	ln -sf libmayfly.so.0 $(DESTDIR)$(PREFIX)/lib/libmayfly.so
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z][a-z ]*:.*## / { printf "  make %-32s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+clean: ## remove what was built, but for the rootfs and its downloads
+	rm -rf $(filter-out build/rootfs build/rootfs.lock build/debs,$(wildcard build/*))
+
+distclean: ## remove all of build/
+	rm -rf build
+
+# ------------------------------------------------------------------ how things are made
+
+$(B)/mayfly: $(CLI_OBJ) $(JSON_OBJ) $(B)/libmayfly.a
+	$(call says,LINK) $(CC) $(PIE) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/libmayfly.a: $(LIB_OBJ)
+	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
+
+$(B)/libmayfly.so.0: $(LIB_OBJ)
+	$(call says,LINK) $(CC) -shared -Wl,-soname,libmayfly.so.0 $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# The tests reach internal functions too: hidden symbols are hidden from shared-library users only.
+$(B)/libmayfly_test.a: $(LIB_OBJ) $(JSON_OBJ) $(filter-out %/main.o,$(CLI_OBJ)) $(TEST_AUX)
+	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
+
+$(TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
+	@mkdir -p $(@D)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+
+tests: $(TESTS) $(B)/mayfly
+	@:
+
+# Other flags or another compiler: all is compiled again.
+BUILT_WITH = $(CC) $(filter-out -Werror,$(ALL_CFLAGS)) $(ALL_LDFLAGS)
+$(B)/flags: FORCE
+	@mkdir -p $(@D)
+	@echo '$(BUILT_WITH)' | cmp -s - $@ || echo '$(BUILT_WITH)' > $@
+FORCE:
+
+$(B)/obj/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call says,CC) $(CC) $(ALL_CFLAGS) $(if $(filter tests/%,$<),-Itests) -MMD -MP -c -o $@ $<
+
+# The default filter is compiled to BPF once, here: at run time it would cost every run 0.6 ms.
+$(B)/mkfilter: $(MKFILTER)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$(FILTER): src/control/seccomp_default.json $(B)/mkfilter
+	@mkdir -p $(@D)
+	$(call says,FILTER) $(B)/mkfilter $< > $@
+
+OTHERS := $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(TEST_AUX) $(call obj,$(TEST_SRC)))
+$(OTHERS): | $(FILTER)
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

@@ -1,0 +1,236 @@
+/*
+ * mayfly.h: run code that you do not trust in a box that is made for this one
+ * run and thrown away after it. The whole public interface of libmayfly.
+ *
+ *   policy  what the box may have: created, changed, used for any number of boxes
+ *   box     one run: opened (built, and parked at no CPU cost), started, waited for, closed
+ *   result  what came of it: output, exit code, outcome, what it used
+ *
+ * Conventions. Functions return 0 or a negative errno value and fill a
+ * caller-owned `struct mayfly_error` (NULL: not wanted). Outputs are named
+ * `ret_` and are untouched on failure. The library has no global state that a
+ * caller could see, prints nothing, never exits, installs no signal handler and
+ * reaps no child but its own (they have no exit signal, so a caller's own
+ * waitpid(-1) does not see them). Any thread may open a box and any other thread
+ * may go on with it; one box is used by one thread at a time, but for
+ * mayfly_cancel(), which any thread may call at any time before mayfly_close().
+ *
+ * The calling program must not have closed fds 0, 1 and 2.
+ */
+#ifndef MAYFLY_H
+#define MAYFLY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define MAYFLY_API __attribute__((visibility("default")))
+#else
+#define MAYFLY_API
+#endif
+
+#define MAYFLY_VERSION "0.1.0"
+
+/* ------------------------------------------------------------------ errors */
+
+enum mayfly_error_kind {
+    MAYFLY_E_NONE = 0,
+    MAYFLY_E_USAGE,       /* the request is wrong */
+    MAYFLY_E_UNSUPPORTED, /* this host cannot put a control in force; the message has the remedy */
+    MAYFLY_E_SETUP,       /* building the box failed */
+    MAYFLY_E_NOT_FOUND,   /* the command is not in the rootfs */
+    MAYFLY_E_NOT_EXECUTABLE, /* the command is there, but is a directory, has no x bit, or is no program */
+    MAYFLY_E_INTERNAL, /* out of memory, or a fault of mayfly's own */
+};
+
+struct mayfly_error {
+    int code; /* negative errno value, 0 if there is no error */
+    enum mayfly_error_kind kind;
+    char control[16];  /* the control concerned ("memory"), or "" */
+    char message[480]; /* one line: what failed, on what, why; what to do */
+};
+
+/* ------------------------------------------------------------------ policy */
+
+typedef struct mayfly_policy mayfly_policy;
+
+/* The defaults: no network, 256 MiB memory and no swap, 1 CPU, 128 pids, read-only root, 64 MiB noexec /tmp, no
+ * capabilities, no_new_privs, seccomp, 10 s wall clock, 1 MiB kept of each output stream. NULL when memory is out.
+ * Free with mayfly_policy_free(). */
+MAYFLY_API mayfly_policy *mayfly_policy_new(void);
+MAYFLY_API void mayfly_policy_free(mayfly_policy *policy); /* accepts NULL */
+
+/* Sets one field by name ("memory", "256m"; "timeout", "2s"; "rootfs", "/srv/py"; the names are in mayfly-policy(5) and
+ * in `mayfly run --help`), or adds one entry to a list field ("env", "A=1"; "volume", "/src:/dst:ro"). Sizes take b, k,
+ * m, g (binary); times take ms, s, m, h, a bare number being seconds. -EINVAL: unknown name, or a value out of range;
+ * the policy is unchanged. */
+MAYFLY_API int mayfly_policy_set(mayfly_policy *policy, const char *name, const char *value,
+                                 struct mayfly_error *error);
+
+/* Layers a JSON object with the same names over the policy. `text` need not be NUL-terminated. On error nothing is
+ * taken. */
+MAYFLY_API int mayfly_policy_json(mayfly_policy *policy, const char *text, size_t len,
+                                  struct mayfly_error *error);
+
+/* The command: a NULL-terminated argv, copied. argv[0] without a slash is looked up in the box's PATH. */
+MAYFLY_API int mayfly_policy_command(mayfly_policy *policy, const char *const *argv,
+                                     struct mayfly_error *error);
+
+/* The command is `python3 -I -u CODE args…`, where CODE is a file in the box that holds the code given to
+ * mayfly_start(). `args` is NULL-terminated; NULL: none. (-u: what was printed before a time-out is not lost.) */
+MAYFLY_API int mayfly_policy_python(mayfly_policy *policy, const char *const *args,
+                                    struct mayfly_error *error);
+
+/* ------------------------------------------------------------------ a box */
+
+typedef struct mayfly_box mayfly_box;
+typedef struct mayfly_result mayfly_result;
+
+/* Builds a box to the point where only its command is missing, and parks it: it waits in read(2) and uses no CPU, and
+ * no time limit runs yet. The policy is borrowed until mayfly_close(). Fails closed: if any control cannot be put in
+ * force there is no box. */
+MAYFLY_API int mayfly_open(const mayfly_policy *policy, mayfly_box **ret_box,
+                           struct mayfly_error *error);
+
+struct mayfly_input {
+    const void
+        *code; /* for mayfly_policy_python(); borrowed during the call; NULL for other commands */
+    size_t code_len;
+    const void *
+        stdin_data; /* fed to fd 0 and then EOF; borrowed until mayfly_wait() returns; NULL: /dev/null */
+    size_t stdin_len;
+    int stdin_fd; /* > 0 or MAYFLY_STDIN_INHERIT: copied to fd 0 until EOF, by mayfly_wait(); 0: not used. Borrowed */
+    int stdout_fd; /* > 0: output is also copied there as it comes, up to the policy's output limit; 0: not. Borrowed.
+                      If its reader goes away the run is cancelled. */
+    int stderr_fd; /* the same */
+    int cancel_fd; /* > 0: becomes readable: the run is cancelled (a signalfd, say). It is not read. Borrowed */
+};
+#define MAYFLY_STDIN_INHERIT (-1) /* copy this process's fd 0 */
+
+/* Lets the command go; the clock starts. `input` NULL: no code, no stdin. */
+MAYFLY_API int mayfly_start(mayfly_box *box, const struct mayfly_input *input,
+                            struct mayfly_error *error);
+
+/* Drives the run to its end and destroys everything of the box. *ret_result is the caller's, freed with
+ * mayfly_result_free(). Every way in which the code can end is a result, and so is a command that is not there;
+ * an error is a fault of mayfly's or the host's. */
+MAYFLY_API int mayfly_wait(mayfly_box *box, mayfly_result **ret_result, struct mayfly_error *error);
+
+/* Asks a run in mayfly_wait() to end now, outcome MAYFLY_CANCELLED. Async-signal-safe. */
+MAYFLY_API void mayfly_cancel(mayfly_box *box);
+
+/* Kills what still lives and releases everything, whatever the state. Accepts NULL. */
+MAYFLY_API void mayfly_close(mayfly_box *box);
+
+/* open, start, wait, close. */
+MAYFLY_API int mayfly_run(const mayfly_policy *policy, const struct mayfly_input *input,
+                          mayfly_result **ret_result, struct mayfly_error *error);
+
+/* ------------------------------------------------------------------ result */
+
+enum mayfly_outcome {
+    MAYFLY_EXITED,       /* exit_code is the program's own */
+    MAYFLY_SIGNALED,     /* `signal` ended it; exit_code is 128 + signal */
+    MAYFLY_TIMED_OUT,    /* wall clock; exit_code 124 */
+    MAYFLY_CPU_LIMIT,    /* total CPU time of all its processes; exit_code 124 */
+    MAYFLY_OOM_KILLED,   /* the memory limit; exit_code 137 */
+    MAYFLY_OUTPUT_LIMIT, /* only where reaching the limit was asked to kill; exit_code 137 */
+    MAYFLY_CANCELLED, /* mayfly_cancel(), cancel_fd, or the reader of the output went away; exit_code -1 */
+    MAYFLY_SETUP_FAILED, /* the command never ran: exit_code 127 (not found), 126 (not executable), or -1 */
+};
+
+struct mayfly_stream {
+    const char
+        *data; /* what was kept: the first bytes, up to the limit; NUL-terminated beyond `len` */
+    size_t len;
+    uint64_t total; /* bytes the code wrote, kept or not */
+    int truncated;
+};
+
+struct mayfly_limit {
+    const char *name; /* "memory" */
+    uint64_t value;
+    const char *unit;        /* "bytes", "milliCpus", "count", "ms" */
+    const char *enforced_by; /* "cgroup2", "cgroup1", "rlimit", "supervisor" */
+};
+
+struct mayfly_control {
+    const char *name;
+    int on;               /* the policy has it on */
+    int in_force;         /* read back from the kernel; -1: not read */
+    const char *evidence; /* what the kernel said; "" if not read */
+};
+
+/* Owned by the library's allocation; all pointers are valid until mayfly_result_free(). May grow at its end. */
+struct mayfly_result {
+    enum mayfly_outcome outcome;
+    int exit_code; /* -1: there was none */
+    int signal;    /* 0: none */
+    int timed_out; /* 1 for MAYFLY_TIMED_OUT and MAYFLY_CPU_LIMIT */
+    uint64_t oom_kills;
+    struct mayfly_stream out, err;
+    double wall_ms,
+        cpu_ms; /* from the start of the command to its end; of all its processes. cpu_ms < 0: not known */
+    uint64_t memory_peak_bytes, pids_peak; /* UINT64_MAX: not known */
+    const struct mayfly_limit *limits;
+    size_t n_limits;
+    const struct mayfly_control *controls;
+    size_t n_controls;
+    const char *const *hints; /* what the box forbade, in words for the writer of the code */
+    size_t n_hints;
+    const char *const *warnings; /* for the operator */
+    size_t n_warnings;
+    struct mayfly_error error; /* for MAYFLY_SETUP_FAILED; otherwise code 0 */
+    const char *image;         /* the rootfs, or an image's digest */
+    char id[32];               /* of this run */
+};
+
+MAYFLY_API void mayfly_result_free(mayfly_result *result); /* accepts NULL */
+MAYFLY_API const char *
+mayfly_outcome_name(enum mayfly_outcome outcome); /* "exited", "timed_out", … */
+
+/* ------------------------------------------------------------------ looking, and cleaning up */
+
+/* The plan of a run as the system calls it would make, as text: what `mayfly plan` prints. *ret_text is malloc'ed. */
+MAYFLY_API int mayfly_plan_text(const mayfly_policy *policy, char **ret_text,
+                                struct mayfly_error *error);
+
+/* One finding of a host check. */
+struct mayfly_check {
+    const char *control, *summary, *source; /* static */
+    int answer; /* 1 can be put in force, 0 cannot, 2 cannot but is covered by others */
+    char why[240], remedy[240];
+};
+/* Whether each control can be put in force on this host. *ret_checks is malloc'ed, *ret_n entries. */
+MAYFLY_API int mayfly_doctor(const mayfly_policy *policy, struct mayfly_check **ret_checks,
+                             size_t *ret_n, struct mayfly_error *error);
+
+struct mayfly_gc_report {
+    unsigned found; /* leftovers of dead runs */
+    unsigned removed;
+    unsigned living; /* cgroups of runs that live: left alone */
+};
+/* Collects what runs that were killed left behind. With `all` it looks through the whole cgroup tree, not only where
+ * this process's own runs are made. */
+MAYFLY_API int mayfly_gc(int all, struct mayfly_gc_report *ret_report, struct mayfly_error *error);
+
+/* One field of a policy, for front ends that make their flags and their help from it. NULL past the end. */
+struct mayfly_field {
+    const char *name, *flag; /* "memory", "--memory"; flag NULL: none */
+    char letter;             /* 'm' for -m; 0: none */
+    int is_switch, is_list;
+    const char *metavar, *help;
+};
+MAYFLY_API int mayfly_policy_field(size_t index,
+                                   struct mayfly_field *ret_field); /* -ENOENT past the end */
+
+MAYFLY_API const char *mayfly_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

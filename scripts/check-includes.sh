@@ -1,0 +1,63 @@
+#!/bin/bash
+# Holds the directions in which the parts of the source may know of each other.
+#
+# The table is the architecture: a directory may include itself, base, and what stands beside it;
+# mayfly.h is the public header. Whoever needs more changes the table first, and says why.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+declare -A may=(
+    [base]=""
+    [linux]=""
+    [policy]=""
+    [plan]="policy linux"
+    [image]=""
+    [control]="plan policy linux"
+    [box]="plan control policy linux"
+    [lib]="box control plan policy image linux mayfly.h"
+    [json]="mayfly.h"
+    [cli]="json mayfly.h"
+)
+# Headers that only the files matching the pattern may include.
+declare -A only=(
+    ["<jansson.h>"]='^src/(policy/[a-z_]*_json|json/[a-z_]*)\.[ch]$'
+    ["<seccomp.h>"]='^src/control/seccomp_compile\.c$'
+)
+
+bad=0
+report() { echo "check-includes: $1" >&2 && bad=1; }
+
+while IFS=: read -r file line text; do
+    part=${file#src/} && part=${part%%/*}
+    header=$(sed -E 's/^ *# *include *//; s/ *(\/[/*].*)?$//' <<<"$text")
+    [ -z "${only[$header]:-}" ] || [[ $file =~ ${only[$header]} ]] ||
+        report "$file:$line: $header belongs behind ${only[$header]}"
+    case $header in
+        \"*\") name=${header//\"/} ;;
+        "<mayfly.h>") name=mayfly.h ;;
+        *) continue ;;
+    esac
+    if [ -z "${may[$part]+known}" ]; then
+        report "$file: the table in $0 does not know src/$part"
+        continue
+    fi
+    [ -e "src/$name" ] || [ -e "include/$name" ] || [ "$name" = seccomp_default.h ] ||
+        report "$file:$line: $header is given by no path below src/ or include/"
+    [[ $name == */* || $name == mayfly.h || $name == seccomp_default.h ]] || continue
+    [[ " base $part ${may[$part]} " == *" ${name%%/*} "* || " ${may[$part]} " == *" $name "* ]] ||
+        [ "$name" = seccomp_default.h ] || report "$file:$line: $part may not include $name"
+done < <(grep -rnE --include='*.[ch]' '^ *# *include' src)
+
+# No control knows of another: what two of them need moves to linux/, or to a helper of its own.
+for header in src/control/*.h; do
+    name=${header#src/control/}
+    grep -qsE '^const struct control ' "${header%.h}.c" || continue
+    report "$header: a control has no header (so that no other control can include it): $name"
+done
+
+while IFS= read -r file; do
+    last=$(grep -E '^ *# *include' "$file" | tail -1)
+    [[ $last == *'"base/banned.h"'* ]] || report "$file: the last include must be \"base/banned.h\""
+done < <(find src -name '*.c')
+
+exit $bad

@@ -1,0 +1,111 @@
+#!/bin/bash
+# Runs the test programs that `make` built, each suite on every host it is meant for.
+#
+#   unit, golden, fault   here, as they are
+#   live                  here as root, as a user without and with subordinate ids;
+#                         or, called by a user, as that user
+#   hosts                 the live tests again on a pure cgroup v2 kernel: as root, as a user
+#                         with a delegated subtree, as a user without
+#
+# MAYFLY_MUST_RUN=root,userns,cgroup1,cgroup2 names what must not be skipped: where a laptop may
+# lack a kind of host, in CI its absence is a failure. The tests read the variable as well, less
+# what the host that they run on is not.
+#
+# The last line is the sum over all: "N passed, N failed, N skipped".
+#
+# Usage: scripts/test.sh SUITE...
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit
+
+build=${MAYFLY_BUILD:-build}
+export MAYFLY_BIN=$PWD/$build/mayfly MAYFLY_ROOTFS=$PWD/build/rootfs
+export MAYFLY_TEST_HOST=machine MAYFLY_TEST_SLOW=1
+passed=0 failed=0 skipped=0
+
+must() { [[ ",${MAYFLY_MUST_RUN:-}," == *",$1,"* ]]; }
+
+# programs SUITE: the built programs of the sources that exist (not of those that did once)
+programs() {
+    local source
+    for source in tests/"$1"/test_*.c; do
+        [ ! -e "$source" ] || echo "$build/${source%.c}"
+    done
+}
+
+# on TITLE SUITE HAS [WRAPPER...]: one suite, on one host; HAS is what of MAYFLY_MUST_RUN it can run
+on() {
+    local title=$1 list line has word p=0 f=1 s=0
+    mapfile -t list < <(programs "$2")
+    [ ${#list[@]} -gt 0 ] || return
+    for word in $3; do
+        if must "$word"; then has=${has:+$has,}$word; fi
+    done
+    shift 3
+    echo "$title"
+    while IFS= read -r line; do
+        case $line in
+            "tests "*) read -r _ p f s <<<"$line" ;;
+            *) printf '%s\n' "$line" ;;
+        esac
+    done < <(MAYFLY_MUST_RUN=${has:-} "$@" scripts/run-programs.sh "${list[@]}" 2>&1)
+    echo "$title: $p passed, $f failed, $s skipped"
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+}
+
+# lacking TITLE NEED WHY: a host that cannot be had
+lacking() {
+    if must "$2"; then
+        echo "$1: FAILED: $3, and MAYFLY_MUST_RUN has $2"
+        failed=$((failed + 1))
+    else
+        echo "$1: skipped: $3"
+        skipped=$((skipped + 1))
+    fi
+}
+
+live() {
+    local as=tests/hosts/as-user.sh cgroup=cgroup1
+    [ "$(stat -f -c %T /sys/fs/cgroup 2>/dev/null)" != cgroup2fs ] || cgroup=cgroup2
+    [ $cgroup = cgroup1 ] || ! must cgroup1 || lacking "live on cgroup v1" cgroup1 "no cgroup v1 here"
+
+    if [ "$(id -u)" != 0 ]; then
+        lacking "live as root" root "not called by root"
+        on "live as $(id -un 2>/dev/null)" live userns
+        return
+    fi
+    on "live as root" live "root userns $cgroup"
+    if ! $as -- true; then
+        lacking "live as a user" userns "no mount namespace can be made"
+        return
+    fi
+    on "live as a user" live userns $as --
+    if command -v newuidmap >/dev/null; then
+        on "live as a user with subordinate ids" live userns $as --subids --
+    else
+        lacking "live as a user with subordinate ids" userns "no newuidmap (package uidmap)"
+    fi
+}
+
+hosts() {
+    [ -n "$(programs live)" ] || return
+    local uml=tests/hosts/uml.sh
+    if ! command -v linux.uml >/dev/null || ! $uml -- true; then
+        lacking "live on cgroup v2" cgroup2 "no linux.uml that boots (package user-mode-linux)"
+        return
+    fi
+    export MAYFLY_TEST_HOST=uml MAYFLY_TEST_SLOW=8
+    on "live on cgroup v2 as root" live "root userns cgroup2" $uml --root --
+    on "live on cgroup v2 as a user, delegated" live "userns cgroup2" $uml --delegated --subids --
+    on "live on cgroup v2 as a user, not delegated" live userns $uml --undelegated --
+    export MAYFLY_TEST_HOST=machine MAYFLY_TEST_SLOW=1
+}
+
+for suite in "$@"; do
+    case $suite in
+        unit | golden | fault) on "$suite" "$suite" "root userns" ;;
+        live | hosts) $suite ;;
+        *) echo "test.sh: no suite called $suite" >&2 && exit 2 ;;
+    esac
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

@@ -1,0 +1,86 @@
+/*
+ * utf8.c: one table of lead bytes says how long a sequence is and which second
+ * byte it may have; that alone rules out overlong forms, surrogates and values
+ * beyond U+10FFFF, so no code point is ever computed.
+ */
+#include "base/utf8.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+struct lead {
+    unsigned char first, last; /* the range of lead bytes */
+    unsigned char tail;        /* continuation bytes that follow */
+    unsigned char low, high;   /* what the first of them may be */
+};
+
+static const struct lead leads[] = {
+    {0x00, 0x7f, 0, 0x00, 0x00}, {0xc2, 0xdf, 1, 0x80, 0xbf},
+    {0xe0, 0xe0, 2, 0xa0, 0xbf},                              /* below: overlong */
+    {0xe1, 0xec, 2, 0x80, 0xbf}, {0xed, 0xed, 2, 0x80, 0x9f}, /* above: surrogates */
+    {0xee, 0xef, 2, 0x80, 0xbf}, {0xf0, 0xf0, 3, 0x90, 0xbf}, /* below: overlong */
+    {0xf1, 0xf3, 3, 0x80, 0xbf}, {0xf4, 0xf4, 3, 0x80, 0x8f}, /* above: beyond U+10FFFF */
+};
+
+static const struct lead *find_lead(unsigned char byte) {
+    for (size_t i = 0; i < ARRAY_LEN(leads); i++) {
+        if (byte >= leads[i].first && byte <= leads[i].last)
+            return &leads[i];
+    }
+    return NULL;
+}
+
+size_t utf8_step(const char *s, size_t len, bool *ret_valid) {
+    const struct lead *lead = find_lead((unsigned char)s[0]);
+    *ret_valid = false;
+    if (!lead)
+        return 1;
+    unsigned char low = lead->low, high = lead->high;
+    for (size_t i = 1; i <= lead->tail; i++) {
+        if (i >= len || (unsigned char)s[i] < low || (unsigned char)s[i] > high)
+            return i;
+        low = 0x80;
+        high = 0xbf;
+    }
+    *ret_valid = true;
+    return (size_t)lead->tail + 1;
+}
+
+/* Length of the plain ASCII run at `s`: nearly all output is, and megabytes of it are checked. */
+static size_t ascii_run(const char *s, size_t len) {
+    size_t i = 0;
+    for (uint64_t word; len - i >= sizeof(word); i += sizeof(word)) {
+        memcpy(&word, s + i, sizeof(word));
+        if (word & UINT64_C(0x8080808080808080))
+            break;
+    }
+    while (i < len && (unsigned char)s[i] < 0x80)
+        i++;
+    return i;
+}
+
+bool utf8_valid(const char *s, size_t len) {
+    for (size_t i = 0; (i += ascii_run(s + i, len - i)) < len;) {
+        bool valid;
+        i += utf8_step(s + i, len - i, &valid);
+        if (!valid)
+            return false;
+    }
+    return true;
+}
+
+size_t utf8_repair(const char *in, size_t len, char *out) {
+    static const char replacement[] = {'\xef', '\xbf', '\xbd'};
+    size_t used = 0;
+    for (size_t i = 0; i < len;) {
+        bool valid;
+        size_t n = utf8_step(in + i, len - i, &valid);
+        const char *from = valid ? in + i : replacement;
+        size_t add = valid ? n : sizeof(replacement);
+        memcpy(out + used, from, add);
+        used += add;
+        i += n;
+    }
+    return used;
+}

@@ -1,0 +1,460 @@
+/*
+ * box.c: the life of a box: opened and parked, started, reaped, released.
+ *
+ * Every resource of the host's that a box holds is in struct box before it
+ * exists, and box_close is the one way out for all of them, from any state. What
+ * a SIGKILL of this process leaves is a cgroup with its owner's name on it;
+ * sweep.c collects that.
+ */
+#include "box/box.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "box/evidence.h"
+#include "box/inside.h"
+#include "control/control.h"
+#include "linux/procfs.h"
+#include "linux/sys.h"
+
+#include "base/banned.h"
+
+/* Set-up takes a millisecond; a host that needs more than this is not going to finish. */
+enum { BUILD_TIMEOUT_MS = 60000, REMOVE_TIMEOUT_MS = 2000 };
+
+uint64_t now_ns(void) {
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ------------------------------------------------------------------ failures, in words */
+
+static void row_failed(struct box *box, int32_t row, int code, const char *step) {
+    _cleanup_buf_ struct buf text = {0};
+
+    if (row < 0 || (size_t)row >= box->plan->n_ops) {
+        (void)err_errno(&box->failure, ERR_SETUP, code, "", NULL, "building the box: %s", step);
+        return;
+    }
+    const struct op *op = &box->plan->ops[row];
+    const char *control = control_id_name(op->control);
+    plan_print_op(op, &text);
+    (void)err_errno(&box->failure, ERR_SETUP, code, control, op->remedy, "%s: %s (%s failed)",
+                    control, text.data ? text.data : op_name(op->kind), step);
+}
+
+static void exec_failed(struct box *box, int code) {
+    const char *name = box->plan->argv[0];
+
+    if (code == -ENOENT)
+        (void)err_set(&box->failure, ERR_NOT_FOUND, code, "",
+                      strchr(name, '/') ? "a script needs the interpreter that its first line names"
+                                        : "its PATH there is the box's own, see --env",
+                      "%s: not found in the rootfs", name);
+    else if (code == -EACCES)
+        (void)err_set(&box->failure, ERR_NOT_EXECUTABLE, code, "", NULL,
+                      "%s: is there but cannot be executed: a directory, or no permission to",
+                      name);
+    else if (code == -ENOEXEC)
+        (void)err_set(&box->failure, ERR_NOT_EXECUTABLE, code, "",
+                      "a script needs a first line such as #!/bin/sh",
+                      "%s: is not a program this machine can execute", name);
+    else
+        (void)err_errno(&box->failure, ERR_NOT_EXECUTABLE, code, "", NULL, "%s: execve", name);
+}
+
+/* A process of the box was gone before it could say why. */
+static void died_building(struct box *box) {
+    uint64_t kills = 0;
+    int hier = box->ctx.host->cg.where[CG_MEMORY];
+
+    if (hier >= 0 && box->ctx.cgroup[hier].dir >= 0 &&
+        cg_read_oom_kills(box->ctx.host->cg.hier[hier].version, box->ctx.cgroup[hier].dir,
+                          &kills) == 0 &&
+        kills > 0)
+        (void)err_set(&box->failure, ERR_SETUP, -ENOMEM, "memory", "raise --memory",
+                      "memory: the limit is too small to build a box in");
+    else
+        (void)err_set(&box->failure, ERR_SETUP, -ECHILD, "", NULL,
+                      "the box's own process died while it was %s", box_state_name(box->state));
+}
+
+/* ------------------------------------------------------------------ messages */
+
+static void apply(struct box *box, const struct msg *m, int fd) {
+    switch ((enum msg_kind)m->kind) {
+    case MSG_CODE_FILE:
+        fd_close(&box->code);
+        box->code = fd;
+        return;
+    case MSG_LISTENER:
+        fd_close(&box->listener);
+        box->listener = fd;
+        return;
+    case MSG_FAILED:
+        row_failed(box, m->row, m->code, m->step);
+        break;
+    case MSG_EXEC_FAILED:
+        exec_failed(box, m->code);
+        break;
+    case MSG_EXIT:
+        box->facts.have_status = true;
+        box->facts.status = m->code;
+        break;
+    default:
+        break;
+    }
+    fd_close(&fd);
+}
+
+int box_receive(struct box *box, enum sender from) {
+    int *sock = from == FROM_INIT ? &box->report : &box->go;
+    struct msg m = {.kind = MSG_EOF};
+    enum box_state next = BOX_FAILED;
+    int fd = -1;
+    int r = msg_recv(*sock, &m, &fd);
+
+    if (r == 0)
+        fd_close(sock);
+    if (r < 0 || !protocol_next(box->state, from, (enum msg_kind)m.kind, &next)) {
+        (void)err_set(&box->failure, ERR_INTERNAL, r < 0 ? r : -EPROTO, "", NULL,
+                      "unexpected %s while the box was %s",
+                      r < 0 ? errno_words(r) : msg_name(m.kind), box_state_name(box->state));
+        fd_close(&fd);
+        box->state = BOX_FAILED;
+        return r < 0 ? r : -EPROTO;
+    }
+    apply(box, &m, fd);
+    if (next == BOX_FAILED && box->state != BOX_FAILED && !box->failure.code)
+        died_building(box);
+    box->state = next;
+    return r;
+}
+
+/* ------------------------------------------------------------------ building */
+
+static int run_host_stage(struct box *box, enum stage stage) {
+    for (size_t i = 0; i < box->plan->n_ops; i++) {
+        const struct op *op = &box->plan->ops[i];
+        if (op->stage != stage)
+            continue;
+        int r = op_run_host(op, &box->ctx, &box->failure);
+        if (r < 0) {
+            row_failed(box, (int32_t)i, r, box->ctx.step);
+            return r;
+        }
+    }
+    return 0;
+}
+
+static int make_channels(struct box *box) {
+    int pair[2], in[2], out[2], err[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    box->report = pair[0];
+    box->ctx.report = pair[1];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return -errno;
+    box->go = pair[0];
+    box->ctx.go = pair[1];
+    if (pipe2(in, O_CLOEXEC) < 0)
+        return -errno;
+    box->ctx.pipe[0] = in[0];
+    box->in = in[1];
+    if (pipe2(out, O_CLOEXEC) < 0)
+        return -errno;
+    box->out = out[0];
+    box->ctx.pipe[1] = out[1];
+    if (pipe2(err, O_CLOEXEC) < 0)
+        return -errno;
+    box->err = err[0];
+    box->ctx.pipe[2] = err[1];
+    box->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return box->cancel < 0 ? -errno : 0;
+}
+
+static int clone_init(struct box *box) {
+    const struct plan *plan = box->plan;
+    const struct cg_hier *hier = &box->ctx.host->cg.hier[0];
+    struct clone_args args = {.flags = CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
+                              .pidfd = (uint64_t)(uintptr_t)&box->pidfd};
+    const struct op *user_row = NULL;
+
+    for (size_t i = 0; i < plan->n_ops; i++) {
+        const struct op *op = &plan->ops[i];
+        if (op->kind != OP_NAMESPACE)
+            continue;
+        args.flags |= op->flags;
+        if (op->flags & CLONE_NEWUSER)
+            user_row = op;
+    }
+    if (box->ctx.host->cg.n > 0 && hier->version == 2 && box->ctx.cgroup[0].dir >= 0) {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = (unsigned)box->ctx.cgroup[0].dir;
+    }
+    pid_t pid = sys_clone3(&args, sizeof(args));
+    if (pid == 0)
+        inside_main(plan, &box->ctx, box->evidence);
+    if (pid < 0)
+        return err_errno(&box->failure, ERR_SETUP, -errno,
+                         user_row ? control_id_name(user_row->control) : "",
+                         user_row ? user_row->remedy : NULL, "clone3 of the box's init");
+    box->ctx.init = pid;
+    return 0;
+}
+
+/* The child's ends must be closed here, or their end of file would never come. */
+static void close_child_ends(struct box *box) {
+    fd_close(&box->ctx.report);
+    fd_close(&box->ctx.go);
+    for (int i = 0; i < 3; i++)
+        fd_close(&box->ctx.pipe[i]);
+    for (int i = 0; i < OP_SLOTS; i++)
+        fd_close(&box->ctx.slot[i]);
+    for (int i = 0; i < CG_HIERS; i++)
+        fd_close(&box->ctx.cgroup[i].tasks);
+}
+
+static uint64_t ignored_signals(void) {
+    char text[4096], value[32];
+    ssize_t n = file_read_at(AT_FDCWD, "/proc/thread-self/status", text, sizeof(text));
+
+    if (n < 0 || !proc_field(text, "SigIgn", value, sizeof(value)))
+        return ~UINT64_C(0); /* then all are set back, one call each */
+    return strtoull(value, NULL, 16);
+}
+
+static int await_parked(struct box *box) {
+    uint64_t deadline = now_ns() + (uint64_t)BUILD_TIMEOUT_MS * 1000000u;
+
+    while (box->state == BOX_BUILDING) {
+        struct pollfd fds[] = {{.fd = box->report, .events = POLLIN},
+                               {.fd = box->go, .events = POLLIN}};
+        uint64_t now = now_ns();
+        int wait_ms = now < deadline ? (int)((deadline - now) / 1000000u) + 1 : 0;
+        int n = poll(fds, ARRAY_LEN(fds), wait_ms);
+
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return err_errno(&box->failure, ERR_SETUP, n < 0 ? -errno : -ETIMEDOUT, "", NULL,
+                             "waiting for the box to be built");
+        /* The payload's channel first: its failure explains init's report of its death. */
+        if (fds[1].revents)
+            (void)box_receive(box, FROM_PAYLOAD);
+        else if (fds[0].revents)
+            (void)box_receive(box, FROM_INIT);
+    }
+    return box->state == BOX_PARKED ? 0 : -ECANCELED;
+}
+
+static int build(struct box *box) {
+    struct msg mapped = {.kind = MSG_MAPPED};
+    int r = run_host_stage(box, STAGE_HOST);
+
+    if (r < 0)
+        return r;
+    r = make_channels(box);
+    if (r < 0)
+        return err_errno(&box->failure, ERR_SETUP, r, "",
+                         "raise the limit of open files (ulimit -n)", "making the box's pipes");
+    if (box->plan->policy->attest) {
+        void *shared = mmap(NULL, sizeof(struct evidence), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        if (shared == MAP_FAILED)
+            return err_oom(&box->failure);
+        box->evidence = shared;
+    }
+    r = clone_init(box);
+    if (r < 0)
+        return r;
+    r = run_host_stage(box, STAGE_OUTSIDE);
+    if (r < 0)
+        return r;
+    r = msg_send(box->report, &mapped, -1);
+    if (r < 0 && r != -EPIPE) /* then init has said why, or died: await_parked finds out */
+        return err_errno(&box->failure, ERR_SETUP, r, "", NULL, "telling the box's init to go on");
+    (void)protocol_next(box->state, FROM_SUPERVISOR, MSG_MAPPED, &box->state);
+    close_child_ends(box);
+    box->ignored = ignored_signals(); /* here, since init is busy now and we are not */
+    return await_parked(box);
+}
+
+static struct box *box_alloc(const struct plan *plan) {
+    struct arena arena = {0};
+    struct box *box = arena_alloc(&arena, sizeof(*box));
+    uint32_t random = 0;
+
+    if (!box) {
+        arena_done(&arena);
+        return NULL;
+    }
+    *box = (struct box){.arena = arena, .plan = plan, .state = BOX_CLONED};
+    box->pidfd = box->report = box->go = box->in = box->out = box->err = -1;
+    box->code = box->listener = box->cancel = -1;
+    op_ctx_init(&box->ctx, plan->host);
+    box->facts.usage =
+        (struct cg_usage){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
+    while (random == 0) /* 0 is the supervisor's own leaf */
+        if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random))
+            random = (uint32_t)now_ns();
+    cg_name(&plan->host->self, random, box->ctx.cgroup_name);
+    return box;
+}
+
+int box_open(const struct plan *plan, struct box **ret_box, struct err *err) {
+    struct box *box = box_alloc(plan);
+
+    if (!box)
+        return err_oom(err);
+    int r = build(box);
+    if (r < 0) {
+        struct err *cause = &box->failure;
+        if (!cause->code)
+            (void)err_errno(cause, ERR_INTERNAL, r, "", NULL, "building the box");
+        if (err && !err->code)
+            *err = *cause;
+        r = cause->code;
+        box_close(box);
+        return r;
+    }
+    *ret_box = box;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ starting */
+
+static int write_code(struct box *box, const struct box_input *input, struct err *err) {
+    int r = 0;
+
+    if (box->code < 0)
+        return input->code_len
+                   ? err_set(err, ERR_USAGE, -EINVAL, "", NULL, "this command takes no code")
+                   : 0;
+    if (input->code_len)
+        r = fd_write_full(box->code, input->code, input->code_len);
+    fd_close(&box->code);
+    if (r < 0)
+        return err_errno(err, ERR_USAGE, r, "tmp", "raise --tmp-size or send less code",
+                         "writing %zu bytes of code into the box", input->code_len);
+    return 0;
+}
+
+int box_start(struct box *box, const struct box_input *input, struct err *err) {
+    struct msg go = {.kind = MSG_GO, .bits = box->ignored};
+    enum box_state next;
+
+    if (!protocol_next(box->state, FROM_SUPERVISOR, MSG_GO, &next))
+        return err_set(err, ERR_USAGE, -EINVAL, "", "open a box for every run",
+                       "the box is %s, it cannot be started", box_state_name(box->state));
+    int r = write_code(box, input, err);
+    if (r < 0)
+        return r;
+    if (!input->stdin_len && input->stdin_fd < 0)
+        fd_close(&box->in); /* an end of file at once, rather than a wait for nobody */
+    box->started_ns = now_ns();
+    r = msg_send(box->go, &go, -1);
+    if (r < 0) {
+        died_building(box);
+        *err = box->failure;
+        return r;
+    }
+    box->state = next;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ the end */
+
+void box_kill(struct box *box) {
+    if (box->pidfd < 0 || box->reaped)
+        return;
+    /* The cgroup's kill also reaches what a broken pid namespace would not; init's death is enough otherwise. */
+    if (box->ctx.host->cg.n > 0 && box->ctx.host->cg.hier[0].version == 2 &&
+        box->ctx.cgroup[0].dir >= 0)
+        (void)cg_kill(box->ctx.cgroup[0].dir);
+    (void)sys_pidfd_send_signal(box->pidfd, SIGKILL);
+}
+
+void box_cancel(struct box *box) {
+    uint64_t one = 1;
+    ssize_t n = write(box->cancel, &one, sizeof(one));
+    (void)n; /* EAGAIN: it is raised already */
+}
+
+static void remove_cgroups(struct box *box) {
+    for (int i = 0; i < CG_HIERS; i++) {
+        struct op_cgroup *cg = &box->ctx.cgroup[i];
+        if (cg->in_ledger)
+            (void)cg_remove(cg->parent, box->ctx.cgroup_name, box->ctx.host->cg.hier[i].version,
+                            REMOVE_TIMEOUT_MS);
+        /* If it could not be removed it stays under its owner's name, for the sweep. */
+        cg->in_ledger = false;
+        fd_close(&cg->dir);
+        fd_close(&cg->tasks);
+        fd_close(&cg->parent);
+    }
+}
+
+void box_read_usage(struct box *box) {
+    const struct cg_layout *cg = &box->ctx.host->cg;
+
+    if (box->usage_read)
+        return;
+    box->usage_read = true;
+    for (int i = 0; i < cg->n; i++)
+        if (box->ctx.cgroup[i].dir >= 0)
+            cg_read_usage(cg->hier[i].version, cg->hier[i].controllers, box->ctx.cgroup[i].dir,
+                          &box->facts.usage);
+}
+
+void box_reap(struct box *box) {
+
+    if (box->pidfd >= 0 && !box->reaped) {
+        siginfo_t info;
+        while (waitid(P_PIDFD, (id_t)box->pidfd, &info, WEXITED | __WALL) < 0 && errno == EINTR)
+            ;
+        box->reaped = true;
+    }
+    box_read_usage(box);
+    remove_cgroups(box);
+}
+
+void box_close(struct box *box) {
+    if (!box)
+        return;
+    box_kill(box);
+    box_reap(box);
+    close_child_ends(box);
+    fd_close(&box->pidfd);
+    fd_close(&box->report);
+    fd_close(&box->go);
+    fd_close(&box->in);
+    fd_close(&box->out);
+    fd_close(&box->err);
+    fd_close(&box->code);
+    fd_close(&box->listener);
+    fd_close(&box->cancel);
+    fd_close(&box->ctx.oom_event);
+    fd_close(&box->ctx.lease_fd);
+    fd_close(&box->ctx.userns_fd);
+    if (box->evidence)
+        (void)munmap(box->evidence, sizeof(*box->evidence));
+    struct arena arena = box->arena;
+    arena_done(&arena);
+}

@@ -1,0 +1,54 @@
+/*
+ * ops.h: the executor: one row in, system calls out.
+ *
+ * ops.c holds the rows that are executed in the child; it may not allocate, lock
+ * or print, for the child is a fork of a program that may have threads (a script
+ * checks its symbols). host_ops.c holds the supervisor's rows. What a row needs
+ * beyond its own arguments, and what it leaves behind, is in the op_ctx, which
+ * lives in the box.
+ */
+#ifndef MAYFLY_BOX_OPS_H
+#define MAYFLY_BOX_OPS_H
+
+#include "linux/host.h"
+#include "plan/op.h"
+
+struct op_cgroup {
+    int parent;     /* directory below which it is made; -1: not needed */
+    int dir;        /* the box's own cgroup */
+    int tasks;      /* v1: its `tasks`, opened for init to join through */
+    bool in_ledger; /* it may exist: set before it is made, cleared after it is gone */
+};
+
+struct op_ctx {
+    const struct host *host;
+    const char *step; /* the call that failed; static text */
+
+    int slot[OP_SLOTS];
+    struct op_cgroup cgroup[CG_HIERS];
+    char cgroup_name[CG_NAME];
+    int oom_event; /* v1 */
+
+    uint32_t lease;
+    int lease_fd; /* init keeps a copy: the ids are free only when it is gone */
+    pid_t init;
+    int userns_fd;
+
+    int pipe[3];  /* the child's ends of stdin, stdout, stderr */
+    int report;   /* init's end */
+    int go;       /* the payload's end */
+    int listener; /* seccomp notification, until it is sent */
+};
+
+void op_ctx_init(struct op_ctx *ctx, const struct host *host);
+
+/* Executes one row in the child (INSIDE, PIVOT, SEAL). 0 or -errno with ctx->step. */
+int op_run(const struct op *op, struct op_ctx *ctx);
+/* Executes one row in the supervisor (HOST, OUTSIDE). The same; err is filled only where -errno would not say enough. */
+struct err;
+int op_run_host(const struct op *op, struct op_ctx *ctx, struct err *err);
+
+/* Closes every descriptor but those in `keep` (ascending, without repeats). */
+int close_all_but(const int *keep, size_t n);
+
+#endif

@@ -1,0 +1,145 @@
+/*
+ * protocol.c: the table of legal messages, and how one travels.
+ */
+#include "box/protocol.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#include "base/banned.h"
+
+static const struct {
+    enum box_state state;
+    enum sender sender;
+    enum msg_kind kind;
+    enum box_state next;
+} legal[] = {
+    {BOX_CLONED, FROM_SUPERVISOR, MSG_MAPPED, BOX_BUILDING},
+    {BOX_CLONED, FROM_INIT, MSG_FAILED, BOX_FAILED},
+    {BOX_CLONED, FROM_INIT, MSG_EOF, BOX_FAILED},
+
+    {BOX_BUILDING, FROM_INIT, MSG_CODE_FILE, BOX_BUILDING},
+    {BOX_BUILDING, FROM_PAYLOAD, MSG_LISTENER, BOX_BUILDING},
+    {BOX_BUILDING, FROM_PAYLOAD, MSG_READY, BOX_PARKED},
+    {BOX_BUILDING, FROM_INIT, MSG_FAILED, BOX_FAILED},
+    {BOX_BUILDING, FROM_PAYLOAD, MSG_FAILED, BOX_FAILED},
+    {BOX_BUILDING, FROM_INIT, MSG_EXIT, BOX_FAILED},
+    {BOX_BUILDING, FROM_INIT, MSG_EOF, BOX_FAILED},
+    {BOX_BUILDING, FROM_PAYLOAD, MSG_EOF, BOX_FAILED},
+
+    {BOX_PARKED, FROM_SUPERVISOR, MSG_GO, BOX_GOING},
+    {BOX_PARKED, FROM_INIT, MSG_EXIT, BOX_FAILED},
+    {BOX_PARKED, FROM_INIT, MSG_EOF, BOX_FAILED},
+    {BOX_PARKED, FROM_PAYLOAD, MSG_EOF, BOX_FAILED},
+
+    /* A short program may be over before its execve is noticed. */
+    {BOX_GOING, FROM_PAYLOAD, MSG_EXEC_FAILED, BOX_REFUSED},
+    {BOX_GOING, FROM_PAYLOAD, MSG_EOF, BOX_RUNNING},
+    {BOX_GOING, FROM_INIT, MSG_EXIT, BOX_ENDED},
+    {BOX_GOING, FROM_INIT, MSG_EOF, BOX_ENDED},
+
+    {BOX_REFUSED, FROM_PAYLOAD, MSG_EOF, BOX_REFUSED},
+    {BOX_REFUSED, FROM_INIT, MSG_EXIT, BOX_REFUSED},
+    {BOX_REFUSED, FROM_INIT, MSG_EOF, BOX_REFUSED},
+
+    {BOX_RUNNING, FROM_INIT, MSG_EXIT, BOX_ENDED},
+    {BOX_RUNNING, FROM_INIT, MSG_EOF, BOX_ENDED},
+
+    {BOX_ENDED, FROM_INIT, MSG_EOF, BOX_ENDED},
+    {BOX_ENDED, FROM_PAYLOAD, MSG_EOF, BOX_ENDED},
+
+    {BOX_FAILED, FROM_INIT, MSG_EXIT, BOX_FAILED},
+    {BOX_FAILED, FROM_INIT, MSG_EOF, BOX_FAILED},
+    {BOX_FAILED, FROM_PAYLOAD, MSG_EOF, BOX_FAILED},
+};
+
+bool protocol_next(enum box_state state, enum sender sender, enum msg_kind kind,
+                   enum box_state *ret_next) {
+    for (size_t i = 0; i < ARRAY_LEN(legal); i++) {
+        if (legal[i].state != state || legal[i].sender != sender || legal[i].kind != kind)
+            continue;
+        *ret_next = legal[i].next;
+        return true;
+    }
+    return false;
+}
+
+int msg_send(int sock, const struct msg *m, int fd) {
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)m, .iov_len = sizeof(*m)};
+    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
+    ssize_t n;
+
+    if (fd >= 0) {
+        memset(&control, 0, sizeof(control));
+        header.msg_control = control.bytes;
+        header.msg_controllen = sizeof(control.bytes);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&header);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+    }
+    do
+        n = sendmsg(sock, &header, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    return n == (ssize_t)sizeof(*m) ? 0 : -EIO;
+}
+
+int msg_write(int sock, const struct msg *m) { return fd_write_full(sock, m, sizeof(*m)); }
+
+int msg_recv(int sock, struct msg *ret, int *ret_fd) {
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct msg m;
+    struct iovec iov = {.iov_base = &m, .iov_len = sizeof(m)};
+    struct msghdr header = {.msg_iov = &iov,
+                            .msg_iovlen = 1,
+                            .msg_control = control.bytes,
+                            .msg_controllen = sizeof(control.bytes)};
+    ssize_t n;
+
+    do
+        n = recvmsg(sock, &header, MSG_CMSG_CLOEXEC);
+    while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return errno == ECONNRESET ? 0 : -errno;
+    if (n == 0)
+        return 0;
+    *ret_fd = -1;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&header); c; c = CMSG_NXTHDR(&header, c))
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
+            memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
+    if (n != (ssize_t)sizeof(m) || m.kind >= MSG_EOF) {
+        if (*ret_fd >= 0)
+            (void)close(*ret_fd);
+        *ret_fd = -1;
+        return -EPROTO;
+    }
+    m.step[sizeof(m.step) - 1] = '\0';
+    *ret = m;
+    return 1;
+}
+
+const char *msg_name(enum msg_kind kind) {
+    static const char *const names[MSG__N] = {"MAPPED", "CODE_FILE",   "LISTENER", "READY", "GO",
+                                              "FAILED", "EXEC_FAILED", "EXIT",     "EOF"};
+    return kind < MSG__N ? names[kind] : "?";
+}
+
+const char *box_state_name(enum box_state state) {
+    static const char *const names[BOX__N] = {"cloned",  "building", "parked", "going",
+                                              "running", "refused",  "ended",  "failed"};
+    return state < BOX__N ? names[state] : "?";
+}

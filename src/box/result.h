@@ -1,0 +1,40 @@
+/*
+ * result.h: from what was observed to why the run ended. Pure.
+ */
+#ifndef MAYFLY_BOX_RESULT_H
+#define MAYFLY_BOX_RESULT_H
+
+#include "linux/cgroup.h"
+
+/* Facts, each from one source; several may hold at once. */
+struct box_facts {
+    bool setup_failed; /* a row failed, or the command could not be executed */
+    bool cancelled;
+    bool wall_expired, cpu_expired;
+    bool output_full; /* and that was asked to kill */
+    bool have_status;
+    int status;        /* wait status of the payload, from init */
+    bool foreign_call; /* a system call of a foreign architecture was notified */
+    int foreign_nr;
+    uint32_t foreign_arch; /* AUDIT_ARCH_* */
+    struct cg_usage usage;
+    uint64_t wall_ns;
+};
+
+enum outcome {
+    OUTCOME_EXITED,
+    OUTCOME_SIGNALED,
+    OUTCOME_TIMED_OUT,
+    OUTCOME_CPU_LIMIT,
+    OUTCOME_OOM_KILLED,
+    OUTCOME_OUTPUT_LIMIT,
+    OUTCOME_CANCELLED,
+    OUTCOME_SETUP_FAILED,
+};
+
+/* The first that holds: set-up failed, cancelled, OOM, wall limit, CPU limit, output limit, signal, exit. A box that died
+ * without a report (its init was killed from outside) counts as killed by SIGKILL. *ret_exit: the exit code by the
+ * documented rules, -1: none. *ret_signal: 0: none. */
+enum outcome outcome_decide(const struct box_facts *facts, int *ret_exit, int *ret_signal);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * sweep.h: what the dead left.
+ *
+ * The only thing that outlives a killed mayfly is its boxes' cgroups: mounts go
+ * with their namespace, ids with the last descriptor of their lease, and init
+ * follows its supervisor. A cgroup's name says who owned it; where that process
+ * is gone, the cgroup is emptied and removed. One of a living owner, or of an
+ * owner in a pid namespace that we cannot judge, is never touched.
+ */
+#ifndef MAYFLY_BOX_SWEEP_H
+#define MAYFLY_BOX_SWEEP_H
+
+#include "linux/host.h"
+
+struct sweep_report {
+    unsigned found, removed, living;
+};
+
+/* Looks where this process's own boxes are made; cheap enough for every run. */
+void sweep_near(const struct host *host, struct sweep_report *report);
+/* Looks through the whole of every hierarchy. */
+void sweep_all(const struct host *host, struct sweep_report *report);
+
+#endif

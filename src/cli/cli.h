@@ -1,0 +1,52 @@
+/*
+ * cli.h: what the commands share. A command parses its arguments into a request,
+ * calls the library, prints, and picks the exit status; nothing else does.
+ */
+#ifndef MAYFLY_CLI_CLI_H
+#define MAYFLY_CLI_CLI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "mayfly.h"
+
+enum { EXIT_TIMEOUT = 124, EXIT_MAYFLY = 125 };
+
+struct command {
+    const char *name, *usage, *summary;
+    int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the command's name */
+    void (*help)(const struct command *self);
+};
+extern const struct command commands[]; /* ends with name NULL */
+
+int cmd_run(const struct command *self, int argc, char **argv); /* run and python */
+int cmd_plan(const struct command *self, int argc, char **argv);
+int cmd_gc(const struct command *self, int argc, char **argv);
+int cmd_doctor(const struct command *self, int argc, char **argv);
+int cmd_version(const struct command *self, int argc, char **argv);
+void help_run(const struct command *self);
+void help_short(const struct command *self);
+
+/* What a command line asked for, beyond the policy. */
+struct request {
+    mayfly_policy *policy;
+    bool python;      /* the command is Python with code, else an argv */
+    bool json, stats, help;
+    bool keep_stdin;  /* -i */
+    bool have_rootfs; /* --rootfs */
+    bool have_policy; /* --policy, which may name one too */
+    char *code;       /* malloc'ed */
+    size_t code_len;
+};
+
+/* Parses `python …` or `run …` (argv[0] is that word) into *ret, which request_done releases, also after an error. 0, or
+ * -errno with the error's message set. --help sets ret->help and stops. */
+int request_parse(struct request *ret, int argc, char **argv, struct mayfly_error *error);
+void request_done(struct request *request);
+
+/* "mayfly: MESSAGE" on stderr. */
+void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* An unknown flag, in words: the whole line for the user. */
+int no_such_flag(const char *flag, struct mayfly_error *error);
+
+#endif

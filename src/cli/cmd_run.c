@@ -1,0 +1,276 @@
+/*
+ * cmd_run.c: `mayfly python` and `mayfly run`.
+ *
+ * The output of the code goes to our own stdout and stderr as it comes, and
+ * nothing else does, but for lines that begin with "mayfly: ". With --json there
+ * is one object on stdout instead.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/cli.h"
+#include "json/result_json.h"
+
+#include "base/banned.h"
+
+/* ------------------------------------------------------------------ help */
+
+static const char examples[] =
+    "examples:\n"
+    "  mayfly python -c 'print(sum(range(1_000_000)))'\n"
+    "  echo 'print(input())' > t.py; echo hello | mayfly python -i t.py\n"
+    "  mayfly python --timeout 2s --memory 64m --json script.py arg\n"
+    "  mayfly python -v ./data:/data -c 'print(open(\"/data/x\").read())'\n"
+    "  mayfly run --rootfs build/rootfs sh -c 'id; cat /proc/self/status'\n";
+static const char statuses[] =
+    "exit status:\n"
+    "  the program's own; 128+N if signal N ended it; 124 time limit; 137 out of memory;\n"
+    "  125 mayfly's own failure; 126 not executable; 127 not found; 130, 143 interrupted.\n"
+    "  With --json: 0 whenever there is a result, 125 otherwise.\n";
+
+static void help_line(const char *flag, const char *metavar, const char *help) {
+    char left[96];
+
+    (void)snprintf(left, sizeof(left), "%s %s", flag, metavar ? metavar : "");
+    if (strlen(left) > 34)
+        (void)printf("  %s\n  %-34s%s\n", left, "", help);
+    else
+        (void)printf("  %-34s%s\n", left, help);
+}
+
+/* The field that a group of flags begins with. */
+static const struct {
+    const char *first, *heading;
+} groups[] = {
+    {"memory", "limits"},
+    {"rootfs", "files (a volume is read-only unless it says rw; in docker it is the other way round)"},
+    {"env", "the code's surroundings"},
+    {"network", "for docker's sake"},
+};
+
+static void help_heading(const char *name) {
+    for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+        if (strcmp(groups[i].first, name) == 0)
+            (void)printf("%s%s:\n", i ? "\n" : "", groups[i].heading);
+}
+
+void help_run(const struct command *self) {
+    struct mayfly_field f;
+
+    (void)printf("mayfly %s %s\n\n%s. Flags, with their defaults:\n\n", self->name, self->usage,
+                 self->summary);
+    for (size_t i = 0; mayfly_policy_field(i, &f) == 0; i++) {
+        char flag[64];
+        help_heading(f.name);
+        if (!f.flag)
+            continue;
+        if (f.letter)
+            (void)snprintf(flag, sizeof(flag), "-%c, %s", f.letter, f.flag);
+        else
+            (void)snprintf(flag, sizeof(flag), "    %s", f.flag);
+        help_line(flag, f.metavar, f.help);
+    }
+    (void)printf("\nthe program's own:\n");
+    help_line("    --env-file", "FILE", "variables, a NAME=VALUE on each line");
+    help_line("    --policy", "FILE", "fields as a JSON object; flags win over it");
+    help_line("    --json", NULL, "print the result as one JSON object");
+    help_line("    --stats", NULL, "print what the run used, on standard error");
+    help_line("    --init, --rm", NULL, "accepted for docker's sake: both are always so");
+    (void)printf("\n%s\n%s", examples, statuses);
+}
+
+/* ------------------------------------------------------------------ printing */
+
+/* The terminal's own signals end the box, and then us; what is left of their default action is the exit status. */
+static int watch_signals(void) {
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGINT);
+    (void)sigaddset(&set, SIGTERM);
+    (void)sigaddset(&set, SIGHUP);
+    (void)sigaddset(&set, SIGQUIT);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
+        return -1;
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* 128+N for the signal that came, 128+SIGPIPE if it was our reader that went away. */
+static int cancelled_status(int fd) {
+    struct signalfd_siginfo info;
+
+    if (fd >= 0 && read(fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        return 128 + (int)info.ssi_signo;
+    return 128 + SIGPIPE;
+}
+
+static void print_stream_note(const char *name, const struct mayfly_stream *s) {
+    if (s->truncated)
+        complain("%s: only the first %zu of %llu bytes are shown; --max-output raises that", name,
+                 s->len, (unsigned long long)s->total);
+}
+
+/* "exited 0 · 12.3 ms wall · 9.1 ms CPU · 9.4 MiB memory · 1 pid"; what is not known is left out. */
+static void print_stats(const mayfly_result *r) {
+    char status[16] = "", cpu[40] = "", memory[56] = "", pids[40] = "", size[32];
+
+    if (r->exit_code >= 0)
+        (void)snprintf(status, sizeof(status), " %d", r->exit_code);
+    if (r->cpu_ms >= 0)
+        (void)snprintf(cpu, sizeof(cpu), " · %.1f ms CPU", r->cpu_ms);
+    if (r->memory_peak_bytes != UINT64_MAX)
+        (void)snprintf(memory, sizeof(memory), " · %s memory",
+                       format_bytes(r->memory_peak_bytes, size, sizeof(size)));
+    if (r->pids_peak != UINT64_MAX)
+        (void)snprintf(pids, sizeof(pids), " · %llu pid%s", (unsigned long long)r->pids_peak,
+                       r->pids_peak == 1 ? "" : "s");
+    complain("%s%s · %.1f ms wall%s%s%s", mayfly_outcome_name(r->outcome), status, r->wall_ms, cpu,
+             memory, pids);
+}
+
+/* How it ended, where that is not for the program to say: for the operator, so with the flag. The hints are for whoever
+ * wrote the code. */
+static void print_ending(const mayfly_result *r) {
+    char time[32];
+
+    switch (r->outcome) {
+    case MAYFLY_TIMED_OUT:
+        complain("killed after %s (wall clock limit; --timeout raises it)",
+                 format_ms((uint64_t)r->wall_ms, time, sizeof(time)));
+        break;
+    case MAYFLY_CPU_LIMIT:
+        complain("killed after %s of CPU time (--cpu-time raises the limit)",
+                 format_ms(r->cpu_ms < 0 ? 0 : (uint64_t)r->cpu_ms, time, sizeof(time)));
+        break;
+    case MAYFLY_OOM_KILLED:
+        complain("killed: out of memory (--memory raises the limit)");
+        break;
+    case MAYFLY_OUTPUT_LIMIT:
+        complain("killed at its output limit (--max-output raises it)");
+        break;
+    case MAYFLY_SIGNALED:
+        complain("ended by signal %d (SIG%s)", r->signal,
+                 sigabbrev_np(r->signal) ? sigabbrev_np(r->signal) : "?");
+        break;
+    case MAYFLY_SETUP_FAILED:
+        complain("%s", r->error.message);
+        break;
+    default:
+        break;
+    }
+}
+
+static void print_text(const mayfly_result *r, const struct request *rq) {
+    print_stream_note("stdout", &r->out);
+    print_stream_note("stderr", &r->err);
+    print_ending(r);
+    for (size_t i = 0; i < r->n_warnings; i++)
+        complain("warning: %s", r->warnings[i]);
+    for (size_t i = 0; i < r->n_hints; i++)
+        complain("hint: %s", r->hints[i]);
+    if (rq->stats)
+        print_stats(r);
+}
+
+static int print_json(const mayfly_result *r) {
+    char *text = result_to_json(r);
+
+    if (!text)
+        return EXIT_MAYFLY;
+    int status = printf("%s\n", text) > 0 && fflush(stdout) == 0 ? 0
+                 : errno == EPIPE                                  ? 128 + SIGPIPE
+                                                                   : EXIT_MAYFLY;
+    free(text);
+    return status;
+}
+
+static int fail(const struct request *rq, const struct mayfly_error *error) {
+    if (rq->json) {
+        char *text = error_to_json(error);
+        if (text)
+            (void)printf("%s\n", text);
+        free(text);
+        (void)fflush(stdout);
+    } else {
+        complain("%s", error->message);
+    }
+    return EXIT_MAYFLY;
+}
+
+static int exit_status(const mayfly_result *r, int signal_fd) {
+    if (r->outcome == MAYFLY_CANCELLED)
+        return cancelled_status(signal_fd);
+    return r->exit_code >= 0 ? r->exit_code : EXIT_MAYFLY;
+}
+
+static int execute(const struct request *rq) {
+    int signals = watch_signals();
+    struct mayfly_input input = {.code = rq->code,
+                                 .code_len = rq->code_len,
+                                 .stdin_fd = rq->keep_stdin ? MAYFLY_STDIN_INHERIT : 0,
+                                 .stdout_fd = rq->json ? 0 : STDOUT_FILENO,
+                                 .stderr_fd = rq->json ? 0 : STDERR_FILENO,
+                                 .cancel_fd = signals};
+    struct mayfly_error error = {0};
+    mayfly_result *result = NULL;
+
+    if (mayfly_run(rq->policy, &input, &result, &error) < 0)
+        return fail(rq, &error);
+    int status = exit_status(result, signals);
+    if (rq->json) {
+        int printed = print_json(result);
+        bool own = result->outcome == MAYFLY_CANCELLED ||
+                   (result->outcome == MAYFLY_SETUP_FAILED && result->exit_code < 0);
+        status = printed ? printed : own ? status : 0;
+    } else {
+        print_text(result, rq);
+    }
+    mayfly_result_free(result);
+    return status;
+}
+
+int cmd_run(const struct command *self, int argc, char **argv) {
+    struct mayfly_error error = {0};
+    struct request rq;
+    int status;
+
+    if (request_parse(&rq, argc, argv, &error) < 0) {
+        status = fail(&rq, &error);
+    } else if (rq.help) {
+        self->help(self);
+        status = 0;
+    } else {
+        status = execute(&rq);
+    }
+    request_done(&rq);
+    return status;
+}
+
+int cmd_plan(const struct command *self, int argc, char **argv) {
+    struct mayfly_error error = {0};
+    struct request rq;
+    char *text = NULL;
+
+    if (argc < 2 || (strcmp(argv[1], "python") != 0 && strcmp(argv[1], "run") != 0)) {
+        complain("plan: of what? write mayfly plan python -c CODE, or mayfly plan run …");
+        return EXIT_MAYFLY;
+    }
+    int r = request_parse(&rq, argc - 1, argv + 1, &error);
+    if (r == 0 && rq.help)
+        self->help(self);
+    else if (r == 0)
+        r = mayfly_plan_text(rq.policy, &text, &error);
+    if (r < 0)
+        complain("%s", error.message);
+    else if (text && (fputs(text, stdout) < 0 || fflush(stdout) != 0))
+        r = -EIO;
+    free(text);
+    request_done(&rq);
+    return r < 0 ? EXIT_MAYFLY : 0;
+}

@@ -1,0 +1,96 @@
+/*
+ * main.c: the table of commands.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+
+#include "base/banned.h"
+
+const struct command commands[] = {
+    {"python", "[FLAGS] (-c CODE | FILE | -) [ARGS…]", "run Python code in a fresh box", cmd_run,
+     help_run},
+    {"run", "[FLAGS] --rootfs DIR COMMAND [ARGS…]", "run a command in a fresh box", cmd_run, help_run},
+    {"plan", "(python|run) …", "print the system calls that such a run would make, and why",
+     cmd_plan, help_run},
+    {"doctor", "[--json]", "say what this host can put in force, and the remedy for what it cannot",
+     cmd_doctor, help_short},
+    {"gc", "[--all] [--json]", "collect what killed runs left behind", cmd_gc, help_short},
+    {"version", "", "print the version", cmd_version, help_short},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+void complain(const char *fmt, ...) {
+    char line[1200];
+    va_list ap;
+
+    va_start(ap, fmt);
+    (void)vsnprintf(line, sizeof(line), fmt, ap);
+    va_end(ap);
+    (void)fprintf(stderr, "mayfly: %s\n", line); /* in one write: others may write there too */
+}
+
+void help_short(const struct command *self) {
+    (void)printf("mayfly %s %s\n\n%s.\n", self->name, self->usage, self->summary);
+}
+
+static const struct command *find(const char *name) {
+    for (const struct command *c = commands; c->name; c++)
+        if (strcmp(c->name, name) == 0)
+            return c;
+    return NULL;
+}
+
+static void help_all(FILE *to) {
+    (void)fputs("mayfly: run code you do not trust in a box made for that one run and thrown away.\n\n",
+                to);
+    for (const struct command *c = commands; c->name; c++)
+        (void)fprintf(to, "  mayfly %-8s %-40s\n  %-16s%s\n", c->name, c->usage, "", c->summary);
+    (void)fputs("\n  mayfly help COMMAND   the flags, with defaults and examples\n", to);
+}
+
+/* 0, 1 and 2 must be open, or a pipe of ours would take their place. */
+static void open_standard_fds(void) {
+    for (int fd = 0; fd < 3; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", fd ? O_WRONLY : O_RDONLY); // NOLINT(android-cloexec-open)
+}
+
+int main(int argc, char **argv) {
+    const char *name = argc > 1 ? argv[1] : "";
+    const struct command *c = find(name);
+
+    open_standard_fds();
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        c = argc > 2 ? find(argv[2]) : NULL;
+        if (argc > 2 && !c) {
+            complain("%.64s: no such command; see mayfly help", argv[2]);
+            return EXIT_MAYFLY;
+        }
+        if (c)
+            c->help(c);
+        else
+            help_all(stdout);
+        return 0;
+    }
+    if (strcmp(name, "--version") == 0)
+        c = find("version");
+    if (!c) {
+        if (*name)
+            complain("%.64s: no such command; see mayfly help", name);
+        else
+            help_all(stderr);
+        return EXIT_MAYFLY;
+    }
+    if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0)) {
+        c->help(c);
+        return 0;
+    }
+    return c->run(c, argc - 1, argv + 1);
+}

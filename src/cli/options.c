@@ -1,0 +1,372 @@
+/*
+ * options.c: a command line as a request.
+ *
+ * The flags are the library's fields, so there is nothing here to keep in step;
+ * what is added are the front end's own (--json, -c, …) and docker's flags that
+ * a box cannot have, each refused with what to do instead.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "cli/cli.h"
+
+#include "base/banned.h"
+
+enum { MAX_CODE_BYTES = 64 << 20, MAX_FILE_BYTES = 1 << 20 };
+
+static const struct {
+    const char *flag, *instead;
+} refused[] = {
+    {"--privileged", "a box has no privileges to give; run the command on the host if it needs them"},
+    {"--cap-add", "a box never has capabilities"},
+    {"--device", "a box has no devices but null, zero, full, random and urandom"},
+    {"--gpus", "a box has no devices but null, zero, full, random and urandom"},
+    {"--publish", "a box has no network; let the code print what it has to say"},
+    {"-p", "a box has no network; let the code print what it has to say"},
+    {"--tty", "a box has no terminal; -i passes standard input"},
+    {"-t", "a box has no terminal; -i passes standard input"},
+    {"-it", "a box has no terminal; -i alone passes standard input"},
+    {"--detach", "a box lives as long as this command; put it in the background with &"},
+    {"-ti", "a box has no terminal; -i alone passes standard input"},
+    {"-d", "a box lives as long as this command; put it in the background with &"},
+    {"--pid", "the pid namespace is always the box's own"},
+    {"--ipc", "the ipc namespace is always the box's own"},
+    {"--uts", "the uts namespace is always the box's own"},
+    {"--userns", "the user namespace is always the box's own"},
+    {"--cgroupns", "the cgroup namespace is always the box's own"},
+    {"--restart", "a box runs once"},
+    {"--net", "write --network none, which it always is"},
+    {"--name", "a box has no name; it is gone when it ends"},
+};
+
+static int usage(struct mayfly_error *error, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static int usage(struct mayfly_error *error, const char *fmt, ...) {
+    va_list ap;
+
+    *error = (struct mayfly_error){.code = -EINVAL, .kind = MAYFLY_E_USAGE};
+    va_start(ap, fmt);
+    (void)vsnprintf(error->message, sizeof(error->message), fmt, ap);
+    va_end(ap);
+    return -EINVAL;
+}
+
+int no_such_flag(const char *flag, struct mayfly_error *error) {
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        size_t len = strlen(refused[i].flag);
+        if (strncmp(flag, refused[i].flag, len) == 0 && (!flag[len] || flag[len] == '='))
+            return usage(error, "%s: cannot be had; %s", refused[i].flag, refused[i].instead);
+    }
+    return usage(error, "%.64s: no such flag; see --help", flag);
+}
+
+/* ------------------------------------------------------------------ where the rootfs is */
+
+static bool try_rootfs(struct request *rq, const char *path) {
+    struct mayfly_error ignored;
+    char file[4200];
+
+    if (snprintf(file, sizeof(file), "%s/usr", path) >= (int)sizeof(file) || access(file, F_OK) < 0)
+        return false;
+    return mayfly_policy_set(rq->policy, "rootfs", path, &ignored) == 0;
+}
+
+/* For `python`, which names no image: the places where `make rootfs` and an installation put one. */
+static int default_rootfs(struct request *rq, struct mayfly_error *error) {
+    char path[4096], exe[4000];
+    const char *own = getenv("MAYFLY_ROOTFS"), *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+
+    if (own && *own)
+        return mayfly_policy_set(rq->policy, "rootfs", own, error);
+    ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
+    if (n > 0) {
+        exe[n] = '\0';
+        char *slash = strrchr(exe, '/');
+        if (slash)
+            *slash = '\0';
+        (void)snprintf(path, sizeof(path), "%s/rootfs", exe);
+        if (try_rootfs(rq, path))
+            return 0;
+    }
+    if (data && *data)
+        (void)snprintf(path, sizeof(path), "%s/mayfly/rootfs", data);
+    else
+        (void)snprintf(path, sizeof(path), "%s/.local/share/mayfly/rootfs", home ? home : "");
+    if (try_rootfs(rq, path) || try_rootfs(rq, "/var/lib/mayfly/rootfs"))
+        return 0;
+    return usage(error, "no rootfs: `make rootfs` builds one; or name a directory with --rootfs, or "
+                        "in MAYFLY_ROOTFS");
+}
+
+/* ------------------------------------------------------------------ files */
+
+/* Standard input to its end. Not by way of /dev/stdin: that cannot be opened where it is a socket, and begins a file
+ * anew of which something has been read. */
+static int read_stdin(char **ret_text, size_t *ret_len) {
+    _cleanup_buf_ struct buf text = {0};
+    enum { STEP = 64 << 10 };
+
+    for (;;) {
+        char *to = buf_reserve(&text, STEP);
+        if (!to)
+            return -ENOMEM;
+        ssize_t n = fd_read_full(STDIN_FILENO, to, STEP);
+        if (n < 0)
+            return (int)n;
+        text.len += (size_t)n;
+        if (text.len > MAX_CODE_BYTES)
+            return -EFBIG;
+        if (n < STEP)
+            break;
+    }
+    *ret_len = text.len;
+    *ret_text = buf_take(&text);
+    return *ret_text ? 0 : -ENOMEM;
+}
+
+static int read_code(struct request *rq, const char *path, struct mayfly_error *error) {
+    bool from_stdin = strcmp(path, "-") == 0;
+    int r = from_stdin
+                ? read_stdin(&rq->code, &rq->code_len)
+                : file_read_all_at(AT_FDCWD, path, MAX_CODE_BYTES, &rq->code, &rq->code_len);
+
+    if (r == -EFBIG)
+        return usage(error, "%s: code of more than 64 MiB", path);
+    if (r < 0)
+        return usage(error, "%s: %s", from_stdin ? "standard input" : path, strerrordesc_np(-r));
+    return 0;
+}
+
+static int read_policy(struct request *rq, const char *path, struct mayfly_error *error) {
+    char *text = NULL;
+    size_t len = 0;
+    int r = file_read_all_at(AT_FDCWD, path, MAX_FILE_BYTES, &text, &len);
+
+    if (r < 0)
+        return usage(error, "--policy: %s: %s", path, strerrordesc_np(-r));
+    /* Where the file names a root, that one comes before the usual places. */
+    if (!rq->have_policy) {
+        struct mayfly_error ignored;
+        (void)default_rootfs(rq, &ignored);
+        rq->have_policy = true;
+    }
+    r = mayfly_policy_json(rq->policy, text, len, error);
+    free(text);
+    return r;
+}
+
+static int set_env(struct request *rq, const char *value, struct mayfly_error *error);
+
+/* Lines of NAME=VALUE, or NAME for the caller's value, as docker has them; blank ones and comments. */
+static int read_env_file(struct request *rq, const char *path, struct mayfly_error *error) {
+    char *text = NULL, *save = NULL;
+    size_t len = 0;
+    int r = file_read_all_at(AT_FDCWD, path, MAX_FILE_BYTES, &text, &len);
+
+    if (r < 0)
+        return usage(error, "--env-file: %s: %s", path, strerrordesc_np(-r));
+    if (strlen(text) != len)
+        r = usage(error, "--env-file: %s: holds a NUL byte", path);
+    for (char *line = strtok_r(text, "\n", &save); line && r == 0; line = strtok_r(NULL, "\n", &save)) {
+        line += strspn(line, " \t");
+        line[strcspn(line, "\r")] = '\0';
+        if (*line && *line != '#')
+            r = set_env(rq, line, error);
+    }
+    free(text);
+    return r;
+}
+
+/* -e NAME takes the caller's value; unset, it is left out, as docker does. */
+static int set_env(struct request *rq, const char *value, struct mayfly_error *error) {
+    char entry[32768];
+    const char *own;
+
+    if (!*value || strchr(value, '='))
+        return mayfly_policy_set(rq->policy, "env", value, error);
+    own = getenv(value);
+    if (!own)
+        return 0;
+    if (snprintf(entry, sizeof(entry), "%s=%s", value, own) >= (int)sizeof(entry))
+        return usage(error, "--env: %s: its value is too long", value);
+    return mayfly_policy_set(rq->policy, "env", entry, error);
+}
+
+/* ------------------------------------------------------------------ flags */
+
+static bool find_field(const char *flag, size_t len, struct mayfly_field *ret) {
+    for (size_t i = 0; mayfly_policy_field(i, ret) == 0; i++) {
+        if (ret->flag && strlen(ret->flag) == len && strncmp(ret->flag, flag, len) == 0)
+            return true;
+        if (ret->letter && len == 2 && flag[0] == '-' && flag[1] == ret->letter)
+            return true;
+    }
+    return false;
+}
+
+/* A policy's file lies under all flags, wherever among them it is named: it is read first. */
+enum pass { PASS_POLICY, PASS_FLAGS };
+
+static int set_field(struct request *rq, const struct mayfly_field *f, const char *value,
+                     struct mayfly_error *error) {
+    if (strcmp(f->name, "env") == 0)
+        return set_env(rq, value, error);
+    if (strcmp(f->name, "rootfs") == 0)
+        rq->have_rootfs = true;
+    if (strcmp(f->name, "interactive") == 0)
+        rq->keep_stdin = strcmp(value, "false") != 0;
+    return mayfly_policy_set(rq->policy, f->name, value, error);
+}
+
+/* Flags of the front end's own that take a value. */
+static int own_flag(struct request *rq, enum pass pass, const char *flag, size_t len,
+                    const char *value, struct mayfly_error *error) {
+#define IS(word) (len == sizeof(word) - 1 && strncmp(flag, word, len) == 0)
+    if (IS("--policy")) {
+        if (!value)
+            return usage(error, "--policy: wants a FILE");
+        return pass == PASS_POLICY ? read_policy(rq, value, error) : 0;
+    }
+    if (IS("--env-file")) {
+        if (!value)
+            return usage(error, "--env-file: wants a FILE");
+        return pass == PASS_FLAGS ? read_env_file(rq, value, error) : 0;
+    }
+    if (IS("-c") && rq->python) {
+        if (!value)
+            return usage(error, "-c: wants the code");
+        free(rq->code);
+        rq->code = strdup(value);
+        rq->code_len = strlen(value);
+        return rq->code ? 0 : usage(error, "out of memory");
+    }
+#undef IS
+    return 1;
+}
+
+static bool own_switch(struct request *rq, const char *flag) {
+    if (strcmp(flag, "--json") == 0)
+        rq->json = true;
+    else if (strcmp(flag, "--stats") == 0)
+        rq->stats = true;
+    else if (strcmp(flag, "--help") == 0 || strcmp(flag, "-h") == 0)
+        rq->help = true;
+    else
+        return strcmp(flag, "--rm") == 0 || strcmp(flag, "--init") == 0; /* always so */
+    return true;
+}
+
+/* One flag at argv[*i]; moves *i on over its value. */
+static int one_flag(struct request *rq, enum pass pass, int argc, char **argv, int *i,
+                    struct mayfly_error *error) {
+    const char *flag = argv[*i];
+    bool is_long = flag[1] == '-';
+    const char *eq = is_long ? strchr(flag, '=') : NULL;
+    size_t len = eq ? (size_t)(eq - flag) : is_long ? strlen(flag) : 2;
+    const char *value = eq ? eq + 1 : !is_long && flag[2] ? flag + 2 : NULL;
+    struct mayfly_field f;
+
+    if (own_switch(rq, flag))
+        return 0;
+    if (find_field(flag, len, &f)) {
+        if (f.is_switch && !is_long && value)
+            return no_such_flag(flag, error); /* -it and the like */
+        if (f.is_switch && !value)
+            value = "true";
+        if (!value && *i + 1 >= argc)
+            return usage(error, "%.*s: wants %s", (int)len, flag, f.metavar);
+        if (!value)
+            value = argv[++*i];
+        return pass == PASS_FLAGS ? set_field(rq, &f, value, error) : 0;
+    }
+    const char *next = value ? value : *i + 1 < argc ? argv[*i + 1] : NULL;
+    int r = own_flag(rq, pass, flag, len, next, error);
+    if (r == 1)
+        return no_such_flag(flag, error);
+    if (!value)
+        ++*i;
+    return r;
+}
+
+/* ------------------------------------------------------------------ the whole line */
+
+static int python_rest(struct request *rq, int argc, char **argv, int i,
+                       struct mayfly_error *error) {
+    if (!rq->code) {
+        if (i >= argc)
+            return usage(error, "python: what to run? -c CODE, a FILE, or - for standard input");
+        int r = read_code(rq, argv[i], error);
+        if (r < 0)
+            return r;
+        i++;
+    }
+    return mayfly_policy_python(rq->policy, (const char *const *)(uintptr_t)(argv + i), error);
+}
+
+static int run_rest(struct request *rq, int argc, char **argv, int i, struct mayfly_error *error) {
+    if (!rq->have_rootfs && !rq->have_policy && !getenv("MAYFLY_ROOTFS"))
+        return usage(error, "run: which root file system? --rootfs DIR names one (images by name are "
+                            "for a later release)");
+    if (i >= argc)
+        return usage(error, "run: no command to run");
+    return mayfly_policy_command(rq->policy, (const char *const *)(uintptr_t)(argv + i), error);
+}
+
+/* Takes the flags from argv[1] on; *ret_rest is the first word after them. */
+static int take_flags(struct request *rq, enum pass pass, int argc, char **argv, int *ret_rest,
+                      struct mayfly_error *error) {
+    int i = 1;
+
+    while (i < argc && argv[i][0] == '-' && argv[i][1]) {
+        bool end = strcmp(argv[i], "--") == 0, code = rq->python && strncmp(argv[i], "-c", 2) == 0;
+        int r = end ? 0 : one_flag(rq, pass, argc, argv, &i, error);
+
+        if (r < 0)
+            return r;
+        i++;
+        if (end || code || rq->help) /* like Python's own, -c ends the flags */
+            break;
+    }
+    *ret_rest = i;
+    return 0;
+}
+
+/* Is a fault to be told as JSON, though the flag that says so may come after the one at fault? */
+static bool wants_json(int argc, char **argv) {
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0 && strncmp(argv[i], "-c", 2) != 0; i++)
+        if (strcmp(argv[i], "--json") == 0)
+            return true;
+    return false;
+}
+
+int request_parse(struct request *rq, int argc, char **argv, struct mayfly_error *error) {
+    int i = 1;
+
+    *rq = (struct request){.policy = mayfly_policy_new(), .python = strcmp(argv[0], "python") == 0};
+    if (!rq->policy)
+        return usage(error, "out of memory");
+    int r = take_flags(rq, PASS_POLICY, argc, argv, &i, error);
+    if (r == 0 && !rq->help)
+        r = take_flags(rq, PASS_FLAGS, argc, argv, &i, error);
+    if (r < 0)
+        rq->json = rq->json || wants_json(argc, argv);
+    if (r < 0 || rq->help)
+        return r;
+    r = rq->python ? python_rest(rq, argc, argv, i, error) : run_rest(rq, argc, argv, i, error);
+    if (r == 0 && !rq->have_rootfs && !rq->have_policy)
+        r = default_rootfs(rq, error);
+    return r;
+}
+
+void request_done(struct request *rq) {
+    mayfly_policy_free(rq->policy);
+    free(rq->code);
+    *rq = (struct request){0};
+}

@@ -1,0 +1,60 @@
+/*
+ * caps.c: no capability, in any of the five sets, and no way to get one.
+ *
+ * Even in a user namespace a capability opens kernel code (mounts, netfilter,
+ * raw sockets) that an ordinary process cannot reach, and that is where the bugs
+ * have been. The bounding set goes first, by init, so that nothing in the box
+ * can gain one by executing a file; the rest after the identity is changed,
+ * which needs them.
+ */
+#include "control/all.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "linux/procfs.h"
+
+#include "base/banned.h"
+
+static int plan_caps(const struct policy *policy UNUSED, const struct host *host, struct plan *plan,
+                     struct err *err UNUSED) {
+    plan_add(plan, (struct op){.stage = STAGE_PIVOT,
+                               .kind = OP_CAPS_BOUND,
+                               .control = CTL_CAPS,
+                               .a = host->cap_last,
+                               .why = "a file with capabilities would give them back; and uid 0 "
+                                      "in the box should mean nothing"});
+    plan_add(plan, (struct op){.stage = STAGE_SEAL,
+                               .kind = OP_CAPS_NONE,
+                               .control = CTL_CAPS,
+                               .why = "with one, the code could mount, or configure the network"});
+    return 0;
+}
+
+static void verify(const struct view *view, struct finding *finding) {
+    static const char *const sets[] = {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"};
+    bool none = true;
+    char value[32] = "";
+
+    for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
+        if (!proc_field(view->status, sets[i], value, sizeof(value)) ||
+            strtoull(value, NULL, 16) != 0) {
+            finding_set(finding, false, "%s: %s", sets[i], value[0] ? value : "not shown");
+            none = false;
+            break;
+        }
+    }
+    if (none)
+        finding_set(finding, true, "CapInh CapPrm CapEff CapBnd CapAmb: %s", value);
+}
+
+const struct control control_caps = {
+    .id = CTL_CAPS,
+    .summary = "no capabilities, in all five sets",
+    .source = "capabilities(7)",
+    .without = "Inside its namespaces the code could mount, change the network and trace init; "
+               "most kernel exploits of the last years start there.",
+    .plan = plan_caps,
+    .verify = verify,
+};

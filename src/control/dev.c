@@ -1,0 +1,109 @@
+/*
+ * dev.c: a /dev with the five harmless devices and nothing else.
+ *
+ * A fresh tmpfs, so that whatever the image has in /dev is ignored; the devices
+ * are bind mounts of the host's, since a user namespace may not make nodes. No
+ * terminal, no disk, no ptmx; made read-only once it is furnished.
+ */
+#include "control/all.h"
+
+#include <linux/mount.h>
+#include <string.h>
+
+#include "base/banned.h"
+
+static const char *const devices[] = {"null", "zero", "full", "random", "urandom"};
+static const struct {
+    const char *link, *target;
+} links[] = {
+    {"fd", "/proc/self/fd"},
+    {"stdin", "/proc/self/fd/0"},
+    {"stdout", "/proc/self/fd/1"},
+    {"stderr", "/proc/self/fd/2"},
+};
+
+static void device_rows(struct plan *plan, const char *name) {
+    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                               .kind = OP_MKFILE,
+                               .control = CTL_DEV,
+                               .slot = SLOT_DEV,
+                               .path = name,
+                               .a = 0444,
+                               .b = OP_NO_OWNER,
+                               .why = "a file to mount the device on"});
+    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                               .kind = OP_TREE_OPEN,
+                               .control = CTL_DEV,
+                               .slot = SLOT_SCRATCH,
+                               .path = plan_text(plan, "/dev/%s", name),
+                               .why = "programs need it, and it gives nothing away"});
+    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                               .kind = OP_TREE_ATTACH,
+                               .control = CTL_DEV,
+                               .slot = SLOT_SCRATCH,
+                               .slot2 = SLOT_DEV,
+                               .path = name,
+                               .flags2 = OP_F_FILE,
+                               .why = "nodes cannot be made in a user namespace, only shown"});
+}
+
+static int plan_dev(const struct policy *policy UNUSED, const struct host *host UNUSED,
+                    struct plan *plan, struct err *err UNUSED) {
+    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                               .kind = OP_FS_NEW,
+                               .control = CTL_DEV,
+                               .slot = SLOT_DEV,
+                               .path = "tmpfs",
+                               .value = "mode=755,size=65536,nr_inodes=32",
+                               .flags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC,
+                               .why = "the image's own /dev could hold anything"});
+    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                               .kind = OP_TREE_ATTACH,
+                               .control = CTL_DEV,
+                               .slot = SLOT_DEV,
+                               .slot2 = SLOT_ROOT,
+                               .path = "dev",
+                               .why = "programs look for it there",
+                               .remedy = "the rootfs needs a real directory /dev, not a link"});
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++)
+        device_rows(plan, devices[i]);
+    for (size_t i = 0; i < ARRAY_LEN(links); i++)
+        plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                                   .kind = OP_SYMLINK,
+                                   .control = CTL_DEV,
+                                   .slot = SLOT_DEV,
+                                   .path = links[i].link,
+                                   .value = links[i].target,
+                                   .why = "shells and scripts use it"});
+    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                               .kind = OP_MKDIR,
+                               .control = CTL_DEV,
+                               .slot = SLOT_DEV,
+                               .path = "shm",
+                               .a = 0755,
+                               .b = OP_NO_OWNER,
+                               .why = "a place to mount shared memory on"});
+    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                               .kind = OP_TREE_ATTR,
+                               .control = CTL_DEV,
+                               .slot = SLOT_DEV,
+                               .flags = MOUNT_ATTR_RDONLY,
+                               .why = "furnished: nothing in it has to change any more"});
+    return 0;
+}
+
+static void verify(const struct view *view, struct finding *finding) {
+    const char *at = strstr(view->mountinfo, " /dev ro,");
+
+    finding_set(finding, at != NULL, at ? "/dev is a read-only tmpfs" : "/dev is not read-only");
+}
+
+const struct control control_dev = {
+    .id = CTL_DEV,
+    .summary = "a /dev with null, zero, full, random, urandom and shm only",
+    .source = "OCI runtime specification, default devices; open_tree(2)",
+    .without = "The image's /dev would be used as it is, and with it any device node that the "
+               "image brings.",
+    .plan = plan_dev,
+    .verify = verify,
+};

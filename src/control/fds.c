@@ -1,0 +1,32 @@
+/*
+ * fds.c: three descriptors, pipes of the supervisor's, and no other. A
+ * descriptor that the caller leaked is a door: to a file outside, a socket, a
+ * directory that openat can start from.
+ */
+#include "control/all.h"
+
+#include <string.h>
+
+#include "base/banned.h"
+
+static int plan_fds(const struct policy *policy UNUSED, const struct host *host UNUSED,
+                    struct plan *plan, struct err *err UNUSED) {
+    plan_add(plan, (struct op){.stage = STAGE_SEAL,
+                               .kind = OP_STDIO,
+                               .control = CTL_FDS,
+                               .why = "whatever else is open in mayfly would be open in the code"});
+    return 0;
+}
+
+static void verify(const struct view *view, struct finding *finding) {
+    finding_set(finding, strcmp(view->fds, "0 1 2") == 0, "open: %s", view->fds);
+}
+
+const struct control control_fds = {
+    .id = CTL_FDS,
+    .summary = "only descriptors 0, 1 and 2",
+    .source = "close_range(2)",
+    .without = "A descriptor leaked by the caller reaches files and sockets outside the box.",
+    .plan = plan_fds,
+    .verify = verify,
+};

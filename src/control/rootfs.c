@@ -1,0 +1,103 @@
+/*
+ * rootfs.c: the mount control. The box has a file system of its own: the rootfs,
+ * read-only, and no way back to the host's.
+ *
+ * The host's tree is not hidden but gone: after pivot_root the old root is
+ * detached, so no path, no ".." and no mount trick leads there. Everything that
+ * other controls mount is mounted on the new root first.
+ */
+#include "control/all.h"
+#include "control/tree.h"
+
+#include <linux/mount.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "linux/procfs.h"
+
+#include "base/banned.h"
+
+static int plan_mount(const struct policy *policy, const struct host *host UNUSED,
+                      struct plan *plan, struct err *err UNUSED) {
+    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY;
+
+    plan_add(plan, (struct op){.stage = STAGE_CLONE,
+                               .kind = OP_NAMESPACE,
+                               .control = CTL_MOUNT,
+                               .flags = CLONE_NEWNS,
+                               .why = "mounts made for the box would be the host's"});
+    tree_rows(plan, CTL_MOUNT, SLOT_ROOT, policy->rootfs, attrs,
+              "the box sees the rootfs and nothing else; writes to it must not last");
+    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                               .kind = OP_PRIVATE,
+                               .control = CTL_MOUNT,
+                               .path = "/",
+                               .why = "a mount made inside would appear outside, and the reverse"});
+    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                               .kind = OP_TREE_ATTACH,
+                               .control = CTL_MOUNT,
+                               .slot = SLOT_ROOT,
+                               .slot2 = OP_AT_ROOT,
+                               .path = "/",
+                               .why = "pivot_root takes only a mount point of this namespace"});
+    if (!policy->read_only)
+        plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                                   .kind = OP_OVERLAY,
+                                   .control = CTL_MOUNT,
+                                   .slot = SLOT_ROOT,
+                                   .value = plan_text(plan, "size=%llu,nr_inodes=%llu,mode=755",
+                                                      (unsigned long long)policy->tmp_bytes,
+                                                      (unsigned long long)policy->tmp_inodes),
+                                   .why = "a writable root was asked for: writes go to memory and "
+                                          "are thrown away with the box",
+                                   .remedy = "overlayfs in a user namespace needs Linux 5.11 (and "
+                                             "5.19 over an id-mapped rootfs)"});
+    plan_add(plan, (struct op){.stage = STAGE_PIVOT,
+                               .kind = OP_PIVOT,
+                               .control = CTL_MOUNT,
+                               .slot = SLOT_ROOT,
+                               .why = "the host's files leave the box for good"});
+    return 0;
+}
+
+/* The first mount at "/" with its options, as mountinfo shows it. */
+static void verify(const struct view *view, struct finding *finding) {
+    const char *p = view->mountinfo;
+    char line[1024];
+
+    while (*p) {
+        const char *end = strchrnul(p, '\n');
+        struct mount_info m;
+        size_t len = MIN((size_t)(end - p), sizeof(line) - 1);
+
+        memcpy(line, p, len);
+        line[len] = '\0';
+        p = *end ? end + 1 : end;
+        if (proc_parse_mount(line, &m) < 0 || strcmp(m.target, "/") != 0)
+            continue;
+        bool ro = mount_has_option(m.options, "ro") || !view->plan->policy->read_only;
+        bool own = view->ns[NS_MNT] && view->ns[NS_MNT] != view->host_ns[NS_MNT];
+        finding_set(finding, own && ro && mount_has_option(m.options, "nosuid"),
+                    "mnt:[%llu]; / is %s, %s", (unsigned long long)view->ns[NS_MNT], m.fstype,
+                    m.options);
+        return;
+    }
+    finding_set(finding, false, "no mount at / in mountinfo");
+}
+
+static void describe(const struct plan *plan, struct buf *out) {
+    buf_printf(out, "the root is %s, %s; the host's files are not there", plan->policy->rootfs,
+               !plan->policy->read_only ? "with writes kept in memory and thrown away"
+                                        : "read-only");
+}
+
+const struct control control_mount = {
+    .id = CTL_MOUNT,
+    .summary = "a root of its own, read-only, nosuid, nodev; the host's files are gone",
+    .source = "mount_namespaces(7), pivot_root(2), mount_setattr(2)",
+    .without = "Every file that the host id may read is readable, and `rm -rf` means it.",
+    .plan = plan_mount,
+    .verify = verify,
+    .describe = describe,
+};

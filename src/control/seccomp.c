@@ -1,0 +1,165 @@
+/*
+ * seccomp.c: which system calls the code may make at all.
+ *
+ * An allow-list: what it does not know does not exist (ENOSYS, so that programs
+ * fall back), what it knowingly refuses is EPERM, and a call of a foreign
+ * architecture ends the run. Everything that the kernel offers beyond files,
+ * memory, processes, local sockets and time is attack surface; namespaces alone
+ * leave it all open.
+ *
+ * The default filter is compiled when mayfly is built; a profile of the
+ * operator's is compiled here, while planning.
+ */
+#include "control/all.h"
+#include "control/seccomp_compile.h"
+#include "seccomp_default.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+
+#include "base/fd.h"
+#include "linux/bpf.h"
+#include "linux/procfs.h"
+
+#include "base/banned.h"
+
+#if defined(__x86_64__)
+#define NATIVE_ARCH AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define NATIVE_ARCH AUDIT_ARCH_AARCH64
+#else
+#error "seccomp.c: say which AUDIT_ARCH_ this machine is"
+#endif
+
+static enum probe_answer probe(const struct policy *policy UNUSED, const struct host *host,
+                               struct probe *why) {
+    if (host->seccomp_filter)
+        return PROBE_YES;
+    (void)snprintf(why->why, sizeof(why->why), "this kernel has no seccomp filters");
+    (void)snprintf(why->remedy, sizeof(why->remedy), "a kernel with CONFIG_SECCOMP_FILTER=y");
+    return PROBE_NO;
+}
+
+static bool allows(const struct filter *filter, int nr) {
+    struct seccomp_data call = {.nr = nr, .arch = NATIVE_ARCH};
+
+    return bpf_run(filter->code, filter->len, &call) == SECCOMP_RET_ALLOW;
+}
+
+/* After the filter is loaded the payload's process still has to report, wait and execute. */
+static int check_usable(const struct filter *filter, const char *path, struct err *err) {
+    static const struct {
+        int nr;
+        const char *name;
+    } needed[] = {{SYS_read, "read"},
+                  {SYS_write, "write"},
+                  {SYS_execve, "execve"},
+                  {SYS_close, "close"},
+                  {SYS_exit_group, "exit_group"}};
+
+    for (size_t i = 0; i < ARRAY_LEN(needed); i++)
+        if (!allows(filter, needed[i].nr))
+            return err_set(err, ERR_USAGE, -EINVAL, "seccomp", "allow it without conditions",
+                           "seccomp profile %s: refuses %s, without which no command can start",
+                           path, needed[i].name);
+    return 0;
+}
+
+static int compile(const struct profile *profile, bool notify, struct plan *plan,
+                   struct filter *filter, struct err *err) {
+    struct sock_filter *code = NULL;
+    unsigned short len = 0;
+    int r = seccomp_compile(profile, notify, &code, &len, err);
+
+    if (r < 0)
+        return r;
+    filter->code = arena_memdup(&plan->arena, code, len * sizeof(*code));
+    filter->len = len;
+    filter->notify_foreign = notify;
+    free(code);
+    return filter->code ? 0 : err_oom(err);
+}
+
+static int custom(const char *path, const struct host *host, struct plan *plan,
+                  struct filter *filter, struct err *err) {
+    struct profile profile = {0};
+    char *text = NULL;
+    size_t len = 0;
+    int r = file_read_all_at(AT_FDCWD, path, 4 << 20, &text, &len);
+
+    if (r < 0)
+        return err_errno(err, ERR_USAGE, r, "seccomp", NULL, "seccomp profile %s", path);
+    r = profile_from_json(text, len, seccomp_arch(), host->kernel, &profile, err);
+    free(text);
+    if (r < 0)
+        return r;
+    r = compile(&profile, true, plan, filter, err);
+    /* The notification's descriptor is sent to the supervisor after the filter is loaded. */
+    if (r == 0 && !allows(filter, SYS_sendmsg))
+        r = compile(&profile, false, plan, filter, err);
+    arena_done(&profile.arena);
+    return r < 0 ? r : check_usable(filter, path, err);
+}
+
+static int plan_seccomp(const struct policy *policy, const struct host *host, struct plan *plan,
+                        struct err *err) {
+    struct filter *filter = arena_alloc(&plan->arena, sizeof(*filter));
+    int r = 0;
+
+    if (!filter)
+        return err_oom(err);
+    if (policy->seccomp_profile)
+        r = custom(policy->seccomp_profile, host, plan, filter, err);
+    else
+        *filter = (struct filter){.len = ARRAY_LEN(seccomp_default_code),
+                                  .notify_foreign = true,
+                                  .code = seccomp_default_code};
+    if (r < 0)
+        return r;
+    plan_add(plan, (struct op){.stage = STAGE_SEAL,
+                               .kind = OP_SECCOMP,
+                               .control = CTL_SECCOMP,
+                               .data = filter,
+                               .why = "most of the kernel's calls are of no use to the code, and "
+                                      "each is a way to a bug"});
+    return 0;
+}
+
+static void verify(const struct view *view, struct finding *finding) {
+    char mode[16] = "not shown", filters[16] = "";
+
+    (void)proc_field(view->status, "Seccomp", mode, sizeof(mode));
+    (void)proc_field(view->status, "Seccomp_filters", filters, sizeof(filters));
+    finding_set(finding, strcmp(mode, "2") == 0, "Seccomp: %s; Seccomp_filters: %s", mode, filters);
+}
+
+static void describe(const struct plan *plan, struct buf *out) {
+    for (size_t i = 0; i < plan->n_ops; i++) {
+        const struct filter *filter = plan->ops[i].data;
+        int allowed = 0;
+
+        if (plan->ops[i].kind != OP_SECCOMP)
+            continue;
+        for (int nr = 0; nr < 600; nr++)
+            allowed += allows(filter, nr);
+        buf_printf(out, "%d system calls may be made without conditions", allowed);
+    }
+}
+
+const struct control control_seccomp = {
+    .id = CTL_SECCOMP,
+    .summary = "an allow-list of system calls; foreign architectures end the run",
+    .source = "seccomp(2), Documentation/userspace-api/seccomp_filter.rst",
+    .without =
+        "With every namespace and no capability the code still reaches AF_VSOCK, AF_NETLINK, "
+        "nested user namespaces, keyrings, io_uring, userfaultfd and memfds it can execute.",
+    .probe = probe,
+    .plan = plan_seccomp,
+    .verify = verify,
+    .describe = describe,
+};

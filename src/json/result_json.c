@@ -1,0 +1,273 @@
+/*
+ * result_json.c: see result_json.h.
+ *
+ * Output is bytes and JSON is text: what is not UTF-8 is shown repaired, and the
+ * code's own output is given exactly in base64 beside it. Running out of memory
+ * anywhere gives no JSON at all rather than an object that lacks a field.
+ */
+#include "json/result_json.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+#include "base/banned.h"
+
+/* An object or list that is being made. `failed` is for the end: until then nobody looks. */
+struct making {
+    json_t *at;
+    bool failed;
+};
+
+static void put(struct making *m, const char *key, json_t *take_value) {
+    m->failed |= json_object_set_new(m->at, key, take_value) < 0; /* also without a value */
+}
+
+static void append(struct making *m, json_t *take_value) {
+    m->failed |= json_array_append_new(m->at, take_value) < 0;
+}
+
+static json_t *made(struct making *m) {
+    if (!m->failed)
+        return m->at;
+    json_decref(m->at);
+    return NULL;
+}
+
+/* ------------------------------------------------------------------ values */
+
+static json_t *repaired(const char *data, size_t len) {
+    char *out = malloc(3 * len + 1);
+
+    if (!out)
+        return NULL;
+    json_t *text = json_stringn(out, utf8_repair(data, len, out));
+    free(out);
+    return text;
+}
+
+static json_t *text_of(const char *data, size_t len) {
+    return utf8_valid(data, len) ? json_stringn_nocheck(data, len) : repaired(data, len);
+}
+
+/* Paths and what the kernel says need not be UTF-8 either. */
+static json_t *text(const char *s) {
+    return s && *s ? text_of(s, strlen(s)) : json_string("");
+}
+
+static json_t *text_or_null(const char *s) {
+    return s && *s ? text(s) : json_null();
+}
+
+static json_t *base64(const char *data, size_t len) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    char *out = malloc((len + 2) / 3 * 4 + 1), *p = out;
+
+    if (!out)
+        return NULL;
+    for (size_t i = 0; i < len; i += 3) {
+        unsigned v = (unsigned)(unsigned char)data[i] << 16;
+        if (i + 1 < len)
+            v |= (unsigned)(unsigned char)data[i + 1] << 8;
+        if (i + 2 < len)
+            v |= (unsigned char)data[i + 2];
+        *p++ = digits[v >> 18 & 63];
+        *p++ = digits[v >> 12 & 63];
+        *p++ = i + 1 < len ? digits[v >> 6 & 63] : '=';
+        *p++ = i + 2 < len ? digits[v & 63] : '=';
+    }
+    json_t *encoded = json_stringn_nocheck(out, (size_t)(p - out));
+    free(out);
+    return encoded;
+}
+
+/* JSON's integers end at INT64_MAX here. */
+static json_t *count(uint64_t n) {
+    return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
+}
+
+static json_t *known(uint64_t n) {
+    return n == UINT64_MAX ? json_null() : count(n);
+}
+
+/* Three decimals are a microsecond; more would be noise. */
+static json_t *milliseconds(double ms) {
+    return ms < 0 ? json_null() : json_real(round(ms * 1000) / 1000);
+}
+
+static json_t *signal_name(int sig) {
+    char name[32];
+    const char *abbreviation = sig ? sigabbrev_np(sig) : NULL;
+
+    if (!sig)
+        return json_null();
+    if (abbreviation)
+        (void)snprintf(name, sizeof(name), "SIG%s", abbreviation);
+    else
+        (void)snprintf(name, sizeof(name), "SIG%d", sig);
+    return json_string(name);
+}
+
+/* ------------------------------------------------------------------ parts of a result */
+
+static void put_stream(struct making *m, const char *name, const struct mayfly_stream *s) {
+    put(m, name, text_of(s->data ? s->data : "", s->len));
+}
+
+static void put_stream_facts(struct making *m, const char *name, const struct mayfly_stream *s) {
+    char key[32];
+
+    (void)snprintf(key, sizeof(key), "%sBase64", name);
+    if (s->len && !utf8_valid(s->data, s->len))
+        put(m, key, base64(s->data, s->len));
+    (void)snprintf(key, sizeof(key), "%sBytes", name);
+    put(m, key, count(s->total));
+    (void)snprintf(key, sizeof(key), "%sTruncated", name);
+    put(m, key, json_boolean(s->truncated));
+}
+
+static json_t *usage(const mayfly_result *r) {
+    struct making m = {.at = json_object()};
+
+    put(&m, "wallMs", milliseconds(r->wall_ms));
+    put(&m, "cpuMs", milliseconds(r->cpu_ms));
+    put(&m, "memoryPeakBytes", known(r->memory_peak_bytes));
+    put(&m, "pidsPeak", known(r->pids_peak));
+    return made(&m);
+}
+
+static json_t *limits(const mayfly_result *r) {
+    struct making all = {.at = json_object()};
+
+    for (size_t i = 0; i < r->n_limits; i++) {
+        const struct mayfly_limit *l = &r->limits[i];
+        struct making one = {.at = json_object()};
+        put(&one, l->unit, count(l->value));
+        put(&one, "enforcedBy", text(l->enforced_by));
+        put(&all, l->name, made(&one));
+    }
+    return made(&all);
+}
+
+static bool attested(const mayfly_result *r) {
+    for (size_t i = 0; i < r->n_controls; i++)
+        if (r->controls[i].in_force >= 0)
+            return true;
+    return false;
+}
+
+static json_t *control_list(const mayfly_result *r) {
+    struct making all = {.at = json_array()};
+
+    for (size_t i = 0; i < r->n_controls; i++) {
+        const struct mayfly_control *c = &r->controls[i];
+        struct making one = {.at = json_object()};
+        put(&one, "name", text(c->name));
+        put(&one, "on", json_boolean(c->on));
+        put(&one, "inForce", c->in_force < 0 ? json_null() : json_boolean(c->in_force));
+        put(&one, "evidence", text(c->evidence));
+        append(&all, made(&one));
+    }
+    return made(&all);
+}
+
+static json_t *texts(const char *const *list, size_t n) {
+    struct making all = {.at = json_array()};
+
+    for (size_t i = 0; i < n; i++)
+        append(&all, text(list[i]));
+    return made(&all);
+}
+
+static json_t *error_object(const struct mayfly_error *e) {
+    static const char *const kinds[] = {
+        [MAYFLY_E_NONE] = "none",
+        [MAYFLY_E_USAGE] = "usage",
+        [MAYFLY_E_UNSUPPORTED] = "unsupported",
+        [MAYFLY_E_SETUP] = "setup",
+        [MAYFLY_E_NOT_FOUND] = "not_found",
+        [MAYFLY_E_NOT_EXECUTABLE] = "not_executable",
+        [MAYFLY_E_INTERNAL] = "internal",
+    };
+    struct making m = {0};
+
+    if (!e->code)
+        return json_null();
+    m.at = json_object();
+    put(&m, "message", text(e->message));
+    put(&m, "kind",
+        text((size_t)e->kind < sizeof(kinds) / sizeof(kinds[0]) ? kinds[e->kind] : "unknown"));
+    put(&m, "control", text_or_null(e->control));
+    return made(&m);
+}
+
+static char *dump(struct making *m) {
+    json_t *o = made(m);
+    char *line = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
+
+    json_decref(o);
+    return line;
+}
+
+/* ------------------------------------------------------------------ the objects */
+
+char *result_to_json(const mayfly_result *r) {
+    struct making m = {.at = json_object()};
+
+    put_stream(&m, "stdout", &r->out);
+    put_stream(&m, "stderr", &r->err);
+    put(&m, "exitCode", json_integer(r->exit_code));
+    put(&m, "timedOut", json_boolean(r->timed_out));
+    put(&m, "outcome", json_string(mayfly_outcome_name(r->outcome)));
+    put(&m, "signal", signal_name(r->signal));
+    put(&m, "oomKills", count(r->oom_kills));
+    put_stream_facts(&m, "stdout", &r->out);
+    put_stream_facts(&m, "stderr", &r->err);
+    put(&m, "usage", usage(r));
+    put(&m, "limits", limits(r));
+    if (attested(r))
+        put(&m, "controls", control_list(r));
+    put(&m, "hints", texts(r->hints, r->n_hints));
+    put(&m, "warnings", texts(r->warnings, r->n_warnings));
+    put(&m, "error", error_object(&r->error));
+    put(&m, "image", text_or_null(r->image));
+    put(&m, "id", text_or_null(r->id));
+    return dump(&m);
+}
+
+char *error_to_json(const struct mayfly_error *error) {
+    const mayfly_result none = {.outcome = MAYFLY_SETUP_FAILED,
+                                .exit_code = -1,
+                                .wall_ms = -1,
+                                .cpu_ms = -1,
+                                .memory_peak_bytes = UINT64_MAX,
+                                .pids_peak = UINT64_MAX,
+                                .error = *error};
+
+    return result_to_json(&none);
+}
+
+char *checks_to_json(const struct mayfly_check *checks, size_t n) {
+    static const char *const words[] = {"no", "yes", "covered"};
+    struct making m = {.at = json_object()}, list = {.at = json_array()};
+
+    for (size_t i = 0; i < n; i++) {
+        const struct mayfly_check *c = &checks[i];
+        struct making one = {.at = json_object()};
+        put(&one, "control", text(c->control));
+        put(&one, "answer", text(words[c->answer]));
+        put(&one, "summary", text(c->summary));
+        put(&one, "source", text(c->source));
+        put(&one, "why", text(c->why));
+        put(&one, "remedy", text(c->remedy));
+        append(&list, made(&one));
+    }
+    put(&m, "controls", made(&list));
+    return dump(&m);
+}

@@ -1,0 +1,16 @@
+/*
+ * result_json.h: the library's results as JSON, for all front ends: one object,
+ * the field names that agent code expects, fields added but never renamed.
+ */
+#ifndef MAYFLY_JSON_RESULT_JSON_H
+#define MAYFLY_JSON_RESULT_JSON_H
+
+#include "mayfly.h"
+
+/* Malloc'ed, one line; NULL when memory is out. */
+char *result_to_json(const mayfly_result *result);
+/* The result of a run that mayfly could not make: outcome setup_failed, and the error. */
+char *error_to_json(const struct mayfly_error *error);
+char *checks_to_json(const struct mayfly_check *checks, size_t n);
+
+#endif

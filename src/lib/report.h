@@ -1,0 +1,23 @@
+/*
+ * report.h: a struct mayfly_result from what a box left: the public words for
+ * the inner facts.
+ */
+#ifndef MAYFLY_LIB_REPORT_H
+#define MAYFLY_LIB_REPORT_H
+
+#include "box/box.h"
+#include "control/control.h"
+#include "mayfly.h"
+
+/* A result with what is known before the run: limits, controls, warnings, id. Freed with mayfly_result_free. */
+int report_new(const struct plan *plan, struct mayfly_result **ret_result, struct err *err);
+/* Verifies every control that is on against the view and notes the evidence. The first that is not in force is an error. */
+int report_controls(struct mayfly_result *result, const struct plan *plan, const struct view *view,
+                    struct err *err);
+/* The rest, once the box is reaped. Takes the output. */
+int report_finish(struct mayfly_result *result, struct box *box, struct box_output *output,
+                  struct err *err);
+
+void export_error(struct mayfly_error *error, const struct err *err);
+
+#endif

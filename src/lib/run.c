@@ -1,0 +1,330 @@
+/*
+ * run.c: include/mayfly.h over the inner parts: policy → plan → box → result.
+ *
+ * This is the only file that knows all of them; each function here is the order
+ * in which they are called, and the translation at the border.
+ */
+#include "mayfly.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "box/box.h"
+#include "box/evidence.h"
+#include "box/sweep.h"
+#include "control/control.h"
+#include "lib/planning.h"
+#include "lib/report.h"
+#include "policy/policy_json.h"
+
+#include "base/banned.h"
+
+struct mayfly_policy {
+    struct policy *inner;
+};
+
+struct mayfly_box {
+    struct host *host; /* facts of its own, where the policy names a cgroup; else NULL */
+    struct plan *plan;
+    struct box *box;
+    struct box_input input;
+    bool started, waited;
+    struct mayfly_result *result; /* being put together */
+};
+
+const char *mayfly_version(void) { return MAYFLY_VERSION; }
+
+void export_error(struct mayfly_error *error, const struct err *err) {
+    if (!error)
+        return;
+    *error = (struct mayfly_error){.code = err->code, .kind = (enum mayfly_error_kind)err->kind};
+    (void)str_copy(error->control, sizeof(error->control), err->control);
+    (void)str_copy(error->message, sizeof(error->message), err->message);
+}
+_Static_assert((int)MAYFLY_E_INTERNAL == (int)ERR_INTERNAL, "the public kinds are the inner ones");
+_Static_assert((int)MAYFLY_SETUP_FAILED == (int)OUTCOME_SETUP_FAILED, "and so are the outcomes");
+
+static int done(int r, struct err *err, struct mayfly_error *error) {
+    if (r < 0 && !err->code)
+        (void)err_errno(err, ERR_INTERNAL, r, "", NULL, "mayfly");
+    export_error(error, err);
+    return r < 0 ? err->code : 0;
+}
+
+/* ------------------------------------------------------------------ policy */
+
+mayfly_policy *mayfly_policy_new(void) {
+    mayfly_policy *policy = calloc(1, sizeof(*policy));
+
+    if (!policy)
+        return NULL;
+    policy->inner = policy_new();
+    if (!policy->inner) {
+        free(policy);
+        return NULL;
+    }
+    return policy;
+}
+
+void mayfly_policy_free(mayfly_policy *policy) {
+    if (!policy)
+        return;
+    policy_free(policy->inner);
+    free(policy);
+}
+
+int mayfly_policy_set(mayfly_policy *policy, const char *name, const char *value,
+                      struct mayfly_error *error) {
+    struct err err = {0};
+
+    return done(policy_set(policy->inner, name, value, &err), &err, error);
+}
+
+int mayfly_policy_json(mayfly_policy *policy, const char *text, size_t len,
+                       struct mayfly_error *error) {
+    struct err err = {0};
+
+    return done(policy_from_json(policy->inner, text, len, &err), &err, error);
+}
+
+int mayfly_policy_command(mayfly_policy *policy, const char *const *argv,
+                          struct mayfly_error *error) {
+    struct err err = {0};
+
+    return done(policy_set_argv(policy->inner, argv, NULL, &err), &err, error);
+}
+
+int mayfly_policy_python(mayfly_policy *policy, const char *const *args,
+                         struct mayfly_error *error) {
+    struct err err = {0};
+
+    return done(policy_set_python(policy->inner, args, &err), &err, error);
+}
+
+int mayfly_policy_field(size_t index, struct mayfly_field *ret_field) {
+    if (index >= policy_n_fields)
+        return -ENOENT;
+    const struct policy_field *f = &policy_fields[index];
+    *ret_field = (struct mayfly_field){.name = f->name,
+                                       .flag = f->flag,
+                                       .letter = f->letter,
+                                       .is_switch = f->metavar == NULL,
+                                       .is_list = f->list,
+                                       .metavar = f->metavar,
+                                       .help = f->help};
+    return 0;
+}
+
+/* ------------------------------------------------------------------ planning */
+
+static int make_plan(const struct policy *policy, const struct host *host, struct plan **ret_plan,
+                     struct err *err) {
+    struct plan_image image = {0};
+    int r = image_look(policy, &image, err);
+
+    return r < 0 ? r : plan_make(policy, host, &image, ret_plan, err);
+}
+
+/* The process's facts, or fresh ones where the policy says where the cgroups go. *ret_own is the caller's to free. */
+static int pick_host(const struct policy *policy, const struct host **ret_host,
+                     struct host **ret_own, struct err *err) {
+    struct host *own;
+
+    *ret_own = NULL;
+    if (!policy->cgroup_parent) {
+        *ret_host = host_facts();
+        return 0;
+    }
+    own = calloc(1, sizeof(*own));
+    if (!own)
+        return err_oom(err);
+    host_read(own, policy->cgroup_parent);
+    *ret_host = *ret_own = own;
+    return 0;
+}
+
+int mayfly_plan_text(const mayfly_policy *policy, char **ret_text, struct mayfly_error *error) {
+    struct err err = {0};
+    const struct host *host = NULL;
+    _cleanup_free_ struct host *own = NULL;
+    struct plan *plan = NULL;
+    _cleanup_buf_ struct buf text = {0};
+    int r = pick_host(policy->inner, &host, &own, &err);
+
+    if (r == 0)
+        r = make_plan(policy->inner, host, &plan, &err);
+    if (r < 0)
+        return done(r, &err, error);
+    plan_print(plan, &text);
+    plan_free(plan);
+    char *taken = buf_take(&text);
+    if (!taken)
+        return done(err_oom(&err), &err, error);
+    *ret_text = taken;
+    return 0;
+}
+
+/* ------------------------------------------------------------------ a box */
+
+/* Reads every control that is on back from the kernel; a box that is not what was planned never runs. */
+static int attest(mayfly_box *b, struct err *err) {
+    int fds[CG_HIERS];
+    struct view view;
+
+    for (int i = 0; i < CG_HIERS; i++)
+        fds[i] = b->box->ctx.cgroup[i].dir;
+    evidence_view(b->box->evidence, b->plan, fds, &view);
+    return report_controls(b->result, b->plan, &view, err);
+}
+
+static void free_box(mayfly_box *b) {
+    box_close(b->box);
+    plan_free(b->plan);
+    mayfly_result_free(b->result);
+    free(b->host);
+    free(b);
+}
+
+int mayfly_open(const mayfly_policy *policy, mayfly_box **ret_box, struct mayfly_error *error) {
+    struct err err = {0};
+    const struct host *host = NULL;
+    mayfly_box *b = calloc(1, sizeof(*b));
+
+    if (!b)
+        return done(err_oom(&err), &err, error);
+    int r = pick_host(policy->inner, &host, &b->host, &err);
+    if (r == 0)
+        r = make_plan(policy->inner, host, &b->plan, &err);
+    if (r == 0)
+        r = report_new(b->plan, &b->result, &err);
+    if (r == 0)
+        r = box_open(b->plan, &b->box, &err);
+    if (r == 0 && policy->inner->attest)
+        r = attest(b, &err);
+    if (r < 0) {
+        free_box(b);
+        return done(r, &err, error);
+    }
+    *ret_box = b;
+    return 0;
+}
+
+static int given(int fd) { return fd > 0 ? fd : -1; }
+
+int mayfly_start(mayfly_box *b, const struct mayfly_input *input, struct mayfly_error *error) {
+    static const struct mayfly_input none;
+    struct err err = {0};
+
+    if (!input)
+        input = &none;
+    if (b->started)
+        return done(err_set(&err, ERR_USAGE, -EINVAL, "", "open a box for every run",
+                            "this box has been started already"),
+                    &err, error);
+    b->input = (struct box_input){
+        .code = input->code,
+        .code_len = input->code_len,
+        .stdin_data = input->stdin_data,
+        .stdin_len = input->stdin_data ? input->stdin_len : 0,
+        .stdin_fd = input->stdin_fd == MAYFLY_STDIN_INHERIT ? STDIN_FILENO : given(input->stdin_fd),
+        .stdout_fd = given(input->stdout_fd),
+        .stderr_fd = given(input->stderr_fd),
+        .cancel_fd = given(input->cancel_fd)};
+    int r = box_start(b->box, &b->input, &err);
+    b->started = r == 0;
+    return done(r, &err, error);
+}
+
+int mayfly_wait(mayfly_box *b, mayfly_result **ret_result, struct mayfly_error *error) {
+    struct err err = {0};
+    struct box_output output = {0};
+    struct sweep_report swept = {0};
+
+    if (!b->started || b->waited)
+        return done(
+            err_set(&err, ERR_USAGE, -EINVAL, "", NULL, "a box is waited for once, when started"),
+            &err, error);
+    b->waited = true;
+    /* The command is on its way and needs nothing of us yet: the moment to look for what the dead left. */
+    sweep_near(b->plan->host, &swept);
+    int r = box_supervise(b->box, &b->input, &output, &err);
+    if (r == 0) {
+        box_reap(b->box);
+        r = report_finish(b->result, b->box, &output, &err);
+    }
+    capture_done(&output.out);
+    capture_done(&output.err);
+    if (r == 0)
+        *ret_result = TAKE_PTR(b->result);
+    return done(r, &err, error);
+}
+
+void mayfly_cancel(mayfly_box *b) { box_cancel(b->box); }
+
+void mayfly_close(mayfly_box *b) {
+    if (b)
+        free_box(b);
+}
+
+int mayfly_run(const mayfly_policy *policy, const struct mayfly_input *input,
+               mayfly_result **ret_result, struct mayfly_error *error) {
+    mayfly_box *b = NULL;
+    int r = mayfly_open(policy, &b, error);
+
+    if (r < 0)
+        return r;
+    r = mayfly_start(b, input, error);
+    if (r == 0)
+        r = mayfly_wait(b, ret_result, error);
+    mayfly_close(b);
+    return r;
+}
+
+/* ------------------------------------------------------------------ looking, and cleaning up */
+
+int mayfly_doctor(const mayfly_policy *policy, struct mayfly_check **ret_checks, size_t *ret_n,
+                  struct mayfly_error *error) {
+    struct err err = {0};
+    const struct host *host = NULL;
+    _cleanup_free_ struct host *own = NULL;
+    int r = pick_host(policy->inner, &host, &own, &err);
+
+    if (r < 0)
+        return done(r, &err, error);
+    struct mayfly_check *checks = calloc(CTL__N, sizeof(*checks));
+    if (!checks)
+        return done(err_oom(&err), &err, error);
+    for (int i = 0; i < CTL__N; i++) {
+        const struct control *c = controls[i];
+        struct probe probe = {0};
+        enum probe_answer answer = c->probe ? c->probe(policy->inner, host, &probe) : PROBE_YES;
+
+        checks[i] = (struct mayfly_check){.control = control_id_name(c->id),
+                                          .summary = c->summary,
+                                          .source = c->source,
+                                          .answer = answer == PROBE_YES  ? 1
+                                                    : answer == PROBE_NO ? 0
+                                                                         : 2};
+        (void)str_copy(checks[i].why, sizeof(checks[i].why), probe.why);
+        (void)str_copy(checks[i].remedy, sizeof(checks[i].remedy), probe.remedy);
+    }
+    *ret_checks = checks;
+    *ret_n = CTL__N;
+    return 0;
+}
+
+int mayfly_gc(int all, struct mayfly_gc_report *ret_report, struct mayfly_error *error) {
+    struct err err = {0};
+    struct sweep_report report = {0};
+
+    if (all)
+        sweep_all(host_facts(), &report);
+    else
+        sweep_near(host_facts(), &report);
+    *ret_report = (struct mayfly_gc_report){
+        .found = report.found, .removed = report.removed, .living = report.living};
+    return done(0, &err, error);
+}

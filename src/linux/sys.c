@@ -1,0 +1,91 @@
+/*
+ * sys.c: see sys.h. One wrapper a call, nothing decided here.
+ */
+#include "linux/sys.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/banned.h"
+
+pid_t sys_clone3(struct clone_args *args, size_t size) {
+    return (pid_t)syscall(SYS_clone3, args, size);
+}
+
+int sys_pidfd_send_signal(int pidfd, int sig) {
+    return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
+}
+
+int sys_pidfd_open(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
+
+int sys_pivot_root(const char *new_root, const char *put_old) {
+    return (int)syscall(SYS_pivot_root, new_root, put_old);
+}
+
+int sys_open_tree(int dirfd, const char *path, unsigned flags) {
+    return (int)syscall(SYS_open_tree, dirfd, path, flags);
+}
+
+int sys_move_mount(int from, const char *from_path, int to, const char *to_path, unsigned flags) {
+    return (int)syscall(SYS_move_mount, from, from_path, to, to_path, flags);
+}
+
+int sys_mount_setattr(int dirfd, const char *path, unsigned flags, struct mount_attr *attr) {
+    return (int)syscall(SYS_mount_setattr, dirfd, path, flags, attr, sizeof(*attr));
+}
+
+int sys_fsopen(const char *fstype) { return (int)syscall(SYS_fsopen, fstype, FSOPEN_CLOEXEC); }
+
+int sys_fsconfig(int fs, unsigned cmd, const char *key, const void *value, int aux) {
+    return (int)syscall(SYS_fsconfig, fs, cmd, key, value, aux);
+}
+
+int sys_fsmount(int fs, unsigned attr_flags) {
+    return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attr_flags);
+}
+
+int sys_openat2(int dirfd, const char *path, const struct open_how *how) {
+    return (int)syscall(SYS_openat2, dirfd, path, how, sizeof(*how));
+}
+
+int sys_close_range(unsigned first, unsigned last) {
+    return (int)syscall(SYS_close_range, first, last, 0);
+}
+
+int sys_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags) {
+    return (int)syscall(SYS_execveat, dirfd, path, argv, envp, flags);
+}
+
+int sys_seccomp_load(const struct sock_fprog *prog, unsigned flags) {
+    return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, prog);
+}
+
+int sys_landlock_create_ruleset(const void *attr, size_t size, unsigned flags) {
+    return (int)syscall(SYS_landlock_create_ruleset, attr, size, flags);
+}
+
+int sys_landlock_add_path(int ruleset, const struct landlock_path_beneath_attr *attr) {
+    return (int)syscall(SYS_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, attr, 0);
+}
+
+int sys_landlock_restrict_self(int ruleset) {
+    return (int)syscall(SYS_landlock_restrict_self, ruleset, 0);
+}
+
+int sys_setgroups0(void) { return (int)syscall(SYS_setgroups, (size_t)0, NULL); }
+
+int sys_setresgid(gid_t gid) { return (int)syscall(SYS_setresgid, gid, gid, gid); }
+
+int sys_setresuid(uid_t uid) { return (int)syscall(SYS_setresuid, uid, uid, uid); }
+
+int sys_capset_none(void) {
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+
+    return (int)syscall(SYS_capset, &header, none);
+}
