@@ -203,7 +203,7 @@ MAYFLY_API int mayfly_plan_text(const mayfly_policy *policy, char **ret_text,
 struct mayfly_check {
     const char *control, *summary, *source; /* static */
     int answer; /* 1 can be put in force, 0 cannot, 2 cannot but is covered by others */
-    char why[240], remedy[240];
+    char why[320], remedy[240];
 };
 /* Whether each control can be put in force on this host. *ret_checks is malloc'ed, *ret_n entries. */
 MAYFLY_API int mayfly_doctor(const mayfly_policy *policy, struct mayfly_check **ret_checks,

@@ -44,6 +44,8 @@ uint64_t now_ns(void) {
 
 /* ------------------------------------------------------------------ failures, in words */
 
+static const char more_files[] = "raise the limit of open files (ulimit -n)";
+
 static void row_failed(struct box *box, int32_t row, int code, const char *step) {
     _cleanup_buf_ struct buf text = {0};
 
@@ -54,8 +56,9 @@ static void row_failed(struct box *box, int32_t row, int code, const char *step)
     const struct op *op = &box->plan->ops[row];
     const char *control = control_id_name(op->control);
     plan_print_op(op, &text);
-    (void)err_errno(&box->failure, ERR_SETUP, code, control, op->remedy, "%s: %s (%s failed)",
-                    control, text.data ? text.data : op_name(op->kind), step);
+    bool files = code == -EMFILE || code == -ENFILE; /* whichever row was the one too many */
+    (void)err_errno(&box->failure, ERR_SETUP, code, control, files ? more_files : op->remedy,
+                    "%s: %s (%s failed)", control, text.data ? text.data : op_name(op->kind), step);
 }
 
 static void exec_failed(struct box *box, int code) {
@@ -240,10 +243,24 @@ static uint64_t ignored_signals(void) {
     return strtoull(value, NULL, 16);
 }
 
+/* Something that init said before there was a payload, or why there will be none. It was sent before anything that is
+ * on the payload's channel now, so it is there now, whatever poll saw. */
+static bool init_comes_first(const struct box *box) {
+    struct msg m;
+    ssize_t n = recv(box->report, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT);
+
+    return n == (ssize_t)sizeof(m) && (m.kind == MSG_CODE_FILE || m.kind == MSG_FAILED);
+}
+
+/* The descriptor to write the code through comes by the other channel than READY. */
+static bool code_missing(const struct box *box) {
+    return box->plan->code_path && plan_has(box->plan, CTL_TMP) && box->code < 0;
+}
+
 static int await_parked(struct box *box) {
     uint64_t deadline = now_ns() + (uint64_t)BUILD_TIMEOUT_MS * 1000000u;
 
-    while (box->state == BOX_BUILDING) {
+    while (box->state == BOX_BUILDING || (box->state == BOX_PARKED && code_missing(box))) {
         struct pollfd fds[] = {{.fd = box->report, .events = POLLIN},
                                {.fd = box->go, .events = POLLIN}};
         uint64_t now = now_ns();
@@ -255,8 +272,10 @@ static int await_parked(struct box *box) {
         if (n <= 0)
             return err_errno(&box->failure, ERR_SETUP, n < 0 ? -errno : -ETIMEDOUT, "", NULL,
                              "waiting for the box to be built");
-        /* The payload's channel first: its failure explains init's report of its death. */
-        if (fds[1].revents)
+        /* Else the payload's channel: its failure explains init's report of its death. */
+        if (init_comes_first(box))
+            (void)box_receive(box, FROM_INIT);
+        else if (fds[1].revents)
             (void)box_receive(box, FROM_PAYLOAD);
         else if (fds[0].revents)
             (void)box_receive(box, FROM_INIT);
@@ -272,8 +291,7 @@ static int build(struct box *box) {
         return r;
     r = make_channels(box);
     if (r < 0)
-        return err_errno(&box->failure, ERR_SETUP, r, "",
-                         "raise the limit of open files (ulimit -n)", "making the box's pipes");
+        return err_errno(&box->failure, ERR_SETUP, r, "", more_files, "making the box's pipes");
     if (box->plan->policy->attest) {
         void *shared = mmap(NULL, sizeof(struct evidence), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -122,11 +122,9 @@ static int exec_candidates(const struct plan *plan) {
 
 /* What the caller ignores would stay ignored across execve. (Handlers are gone since the clone.) */
 static void unignore(uint64_t signals) {
-    struct sigaction act = {.sa_handler = SIG_DFL};
-
     for (int sig = 1; sig < NSIG; sig++)
         if (signals & BIT(sig - 1))
-            (void)sigaction(sig, &act, NULL);
+            (void)sys_signal_default(sig);
 }
 
 /* Shares init's memory until execve: the box's context is init's, so this process works on a copy. */
@@ -159,7 +157,8 @@ static _Noreturn void payload_main(const struct plan *plan, const struct op_ctx 
 
 /* ------------------------------------------------------------------ init */
 
-static void on_child(int sig UNUSED) { /* Only to interrupt ppoll. */ }
+static void on_child(int sig UNUSED) { /* Only to interrupt ppoll. */
+}
 
 /* Reaps everything there is; true once the payload was among it. */
 static bool reap(pid_t payload, int *ret_status) {

@@ -14,7 +14,8 @@ enum { EXIT_TIMEOUT = 124, EXIT_MAYFLY = 125 };
 
 struct command {
     const char *name, *usage, *summary;
-    int (*run)(const struct command *self, int argc, char **argv); /* argv[0] is the command's name */
+    int (*run)(const struct command *self, int argc,
+               char **argv); /* argv[0] is the command's name */
     void (*help)(const struct command *self);
 };
 extern const struct command commands[]; /* ends with name NULL */
@@ -30,7 +31,7 @@ void help_short(const struct command *self);
 /* What a command line asked for, beyond the policy. */
 struct request {
     mayfly_policy *policy;
-    bool python;      /* the command is Python with code, else an argv */
+    bool python; /* the command is Python with code, else an argv */
     bool json, stats, help;
     bool keep_stdin;  /* -i */
     bool have_rootfs; /* --rootfs */
@@ -39,10 +40,10 @@ struct request {
     size_t code_len;
 };
 
-/* Parses `python …` or `run …` (argv[0] is that word) into *ret, which request_done releases, also after an error. 0, or
- * -errno with the error's message set. --help sets ret->help and stops. */
-int request_parse(struct request *ret, int argc, char **argv, struct mayfly_error *error);
-void request_done(struct request *request);
+/* Parses `python …` or `run …` (argv[0] is that word) into *rq, which request_done releases, also after an error. 0, or
+ * -errno with the error's message set. --help sets rq->help and stops. */
+int request_parse(struct request *rq, int argc, char **argv, struct mayfly_error *error);
+void request_done(struct request *rq);
 
 /* "mayfly: MESSAGE" on stderr. */
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

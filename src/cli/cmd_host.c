@@ -47,8 +47,9 @@ static int print_checks(const struct mayfly_check *checks, size_t n, bool json) 
         (void)puts(text);
         free(text);
     } else if (missing) {
-        (void)printf("\n%d of %zu controls cannot be put in force here: a default run is refused.\n",
-                     missing, n);
+        (void)printf(
+            "\n%d of %zu controls cannot be put in force here: a default run is refused.\n",
+            missing, n);
     } else {
         (void)printf("\nA default run can be put in force here, whole.\n");
     }

@@ -49,7 +49,8 @@ static const struct {
     const char *first, *heading;
 } groups[] = {
     {"memory", "limits"},
-    {"rootfs", "files (a volume is read-only unless it says rw; in docker it is the other way round)"},
+    {"rootfs",
+     "files (a volume is read-only unless it says rw; in docker it is the other way round)"},
     {"env", "the code's surroundings"},
     {"network", "for docker's sake"},
 };
@@ -184,8 +185,8 @@ static int print_json(const mayfly_result *r) {
     if (!text)
         return EXIT_MAYFLY;
     int status = printf("%s\n", text) > 0 && fflush(stdout) == 0 ? 0
-                 : errno == EPIPE                                  ? 128 + SIGPIPE
-                                                                   : EXIT_MAYFLY;
+                 : errno == EPIPE                                ? 128 + SIGPIPE
+                                                                 : EXIT_MAYFLY;
     free(text);
     return status;
 }

@@ -15,7 +15,8 @@
 const struct command commands[] = {
     {"python", "[FLAGS] (-c CODE | FILE | -) [ARGS…]", "run Python code in a fresh box", cmd_run,
      help_run},
-    {"run", "[FLAGS] --rootfs DIR COMMAND [ARGS…]", "run a command in a fresh box", cmd_run, help_run},
+    {"run", "[FLAGS] --rootfs DIR COMMAND [ARGS…]", "run a command in a fresh box", cmd_run,
+     help_run},
     {"plan", "(python|run) …", "print the system calls that such a run would make, and why",
      cmd_plan, help_run},
     {"doctor", "[--json]", "say what this host can put in force, and the remedy for what it cannot",
@@ -47,8 +48,9 @@ static const struct command *find(const char *name) {
 }
 
 static void help_all(FILE *to) {
-    (void)fputs("mayfly: run code you do not trust in a box made for that one run and thrown away.\n\n",
-                to);
+    (void)fputs(
+        "mayfly: run code you do not trust in a box made for that one run and thrown away.\n\n",
+        to);
     for (const struct command *c = commands; c->name; c++)
         (void)fprintf(to, "  mayfly %-8s %-40s\n  %-16s%s\n", c->name, c->usage, "", c->summary);
     (void)fputs("\n  mayfly help COMMAND   the flags, with defaults and examples\n", to);

@@ -24,7 +24,8 @@ enum { MAX_CODE_BYTES = 64 << 20, MAX_FILE_BYTES = 1 << 20 };
 static const struct {
     const char *flag, *instead;
 } refused[] = {
-    {"--privileged", "a box has no privileges to give; run the command on the host if it needs them"},
+    {"--privileged",
+     "a box has no privileges to give; run the command on the host if it needs them"},
     {"--cap-add", "a box never has capabilities"},
     {"--device", "a box has no devices but null, zero, full, random and urandom"},
     {"--gpus", "a box has no devices but null, zero, full, random and urandom"},
@@ -81,7 +82,8 @@ static bool try_rootfs(struct request *rq, const char *path) {
 /* For `python`, which names no image: the places where `make rootfs` and an installation put one. */
 static int default_rootfs(struct request *rq, struct mayfly_error *error) {
     char path[4096], exe[4000];
-    const char *own = getenv("MAYFLY_ROOTFS"), *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    const char *own = getenv("MAYFLY_ROOTFS"), *data = getenv("XDG_DATA_HOME"),
+               *home = getenv("HOME");
 
     if (own && *own)
         return mayfly_policy_set(rq->policy, "rootfs", own, error);
@@ -101,8 +103,9 @@ static int default_rootfs(struct request *rq, struct mayfly_error *error) {
         (void)snprintf(path, sizeof(path), "%s/.local/share/mayfly/rootfs", home ? home : "");
     if (try_rootfs(rq, path) || try_rootfs(rq, "/var/lib/mayfly/rootfs"))
         return 0;
-    return usage(error, "no rootfs: `make rootfs` builds one; or name a directory with --rootfs, or "
-                        "in MAYFLY_ROOTFS");
+    return usage(error,
+                 "no rootfs: `make rootfs` builds one; or name a directory with --rootfs, or "
+                 "in MAYFLY_ROOTFS");
 }
 
 /* ------------------------------------------------------------------ files */
@@ -133,9 +136,8 @@ static int read_stdin(char **ret_text, size_t *ret_len) {
 
 static int read_code(struct request *rq, const char *path, struct mayfly_error *error) {
     bool from_stdin = strcmp(path, "-") == 0;
-    int r = from_stdin
-                ? read_stdin(&rq->code, &rq->code_len)
-                : file_read_all_at(AT_FDCWD, path, MAX_CODE_BYTES, &rq->code, &rq->code_len);
+    int r = from_stdin ? read_stdin(&rq->code, &rq->code_len)
+                       : file_read_all_at(AT_FDCWD, path, MAX_CODE_BYTES, &rq->code, &rq->code_len);
 
     if (r == -EFBIG)
         return usage(error, "%s: code of more than 64 MiB", path);
@@ -174,7 +176,8 @@ static int read_env_file(struct request *rq, const char *path, struct mayfly_err
         return usage(error, "--env-file: %s: %s", path, strerrordesc_np(-r));
     if (strlen(text) != len)
         r = usage(error, "--env-file: %s: holds a NUL byte", path);
-    for (char *line = strtok_r(text, "\n", &save); line && r == 0; line = strtok_r(NULL, "\n", &save)) {
+    for (char *line = strtok_r(text, "\n", &save); line && r == 0;
+         line = strtok_r(NULL, "\n", &save)) {
         line += strspn(line, " \t");
         line[strcspn(line, "\r")] = '\0';
         if (*line && *line != '#')
@@ -312,8 +315,9 @@ static int python_rest(struct request *rq, int argc, char **argv, int i,
 
 static int run_rest(struct request *rq, int argc, char **argv, int i, struct mayfly_error *error) {
     if (!rq->have_rootfs && !rq->have_policy && !getenv("MAYFLY_ROOTFS"))
-        return usage(error, "run: which root file system? --rootfs DIR names one (images by name are "
-                            "for a later release)");
+        return usage(error,
+                     "run: which root file system? --rootfs DIR names one (images by name are "
+                     "for a later release)");
     if (i >= argc)
         return usage(error, "run: no command to run");
     return mayfly_policy_command(rq->policy, (const char *const *)(uintptr_t)(argv + i), error);

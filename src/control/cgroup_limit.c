@@ -18,7 +18,7 @@ enum probe_answer cgroup_limit_probe(enum cg_controller c, const struct policy *
                    host->cg.why[c][0] ? host->cg.why[c] : "no cgroup controller of that name");
     (void)snprintf(why->remedy, sizeof(why->remedy),
                    "or run with --limits=best-effort, which says so in the result");
-    return policy->best_effort ? PROBE_COVERED : PROBE_NO;
+    return policy->best_effort ? PROBE_WEAKER : PROBE_NO;
 }
 
 int cgroup_limit_rows(enum cg_controller c, enum control_id id, const struct policy *policy,

@@ -7,7 +7,7 @@
 
 #include "control/control.h"
 
-/* NO with the layout's reason where the controller cannot be had; COVERED where best-effort was asked for. */
+/* NO with the layout's reason where the controller cannot be had; WEAKER where best-effort was asked for. */
 enum probe_answer cgroup_limit_probe(enum cg_controller c, const struct policy *policy,
                                      const struct host *host, struct probe *why);
 /* Rows for the controller's files. Returns the hierarchy's version, 0 where the controller cannot be had. */

@@ -31,12 +31,13 @@ struct finding {
 void finding_set(struct finding *f, bool in_force, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 enum probe_answer {
-    PROBE_YES, /* can be put in force */
+    PROBE_YES,     /* can be put in force */
     PROBE_COVERED, /* cannot, but other controls give the same guarantee: `why` names them; said in the result */
-    PROBE_NO, /* cannot: the run is refused; `why` says what is missing, `remedy` what helps */
+    PROBE_WEAKER,  /* cannot, and the operator asked for best effort: a warning */
+    PROBE_NO,      /* cannot: the run is refused; `why` says what is missing, `remedy` what helps */
 };
 struct probe {
-    char why[240], remedy[240];
+    char why[320], remedy[240];
 };
 
 struct control {
@@ -47,7 +48,7 @@ struct control {
 
     enum probe_answer (*probe)(const struct policy *, const struct host *,
                                struct probe *why); /* NULL: always YES */
-    /* Appends the rows; after COVERED, those of the nearest thing, if there is one. NULL: no rows. */
+    /* Appends the rows; after COVERED or WEAKER, those of the nearest thing, if there is one. NULL: no rows. */
     int (*plan)(const struct policy *, const struct host *, struct plan *, struct err *);
     void (*verify)(const struct view *, struct finding *); /* NULL: nothing to read */
     void (*describe)(const struct plan *,

@@ -65,8 +65,12 @@ static int ask(const struct control *c, struct plan *plan, struct err *err) {
     switch (c->probe(plan->policy, plan->host, &probe)) {
     case PROBE_YES:
         return 0;
-    case PROBE_COVERED:
+    case PROBE_WEAKER:
         buf_printf(&plan->warnings, "%s: %s\n", control_id_name(c->id), probe.why);
+        plan->covered[c->id] = plan_text(plan, "best effort: %s", probe.why);
+        return 0;
+    case PROBE_COVERED:
+        plan->covered[c->id] = plan_text(plan, "%s", probe.why);
         return 0;
     case PROBE_NO:
         break;

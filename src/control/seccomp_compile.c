@@ -62,8 +62,8 @@ static bool repeats_an_index(const struct profile_rule *rule) {
     return false;
 }
 
-/* One call of one rule. Conditions on the same argument are alternatives in Docker's format; libseccomp wants a rule for
- * each. */
+/* One call of one rule. Conditions on the same argument are alternatives in Docker's format;
+ * libseccomp wants a rule for each. */
 static int add_call(scmp_filter_ctx ctx, const struct profile_rule *rule, int nr, uint32_t action) {
     struct scmp_arg_cmp args[6];
 

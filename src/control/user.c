@@ -15,7 +15,7 @@
 
 #include "base/banned.h"
 
-static enum probe_answer probe(const struct policy *policy, const struct host *host,
+static enum probe_answer probe(const struct policy *policy UNUSED, const struct host *host,
                                struct probe *why) {
     const struct idmap_facts *ids = &host->ids;
 
@@ -38,8 +38,12 @@ static enum probe_answer probe(const struct policy *policy, const struct host *h
                                                  : "host uid 0 would have to be mapped"),
                PROBE_NO;
     if (host->userns_apparmor)
-        /* It may still work under a profile of its own; the clone will tell. */
-        (void)policy;
+        return (void)snprintf(why->why, sizeof(why->why),
+                              "AppArmor takes the capabilities out of users' namespaces here"),
+               (void)snprintf(why->remedy, sizeof(why->remedy),
+                              "sysctl kernel.apparmor_restrict_unprivileged_userns=0, as root, or "
+                              "an AppArmor profile for mayfly that has 'userns,'"),
+               PROBE_NO;
     return PROBE_YES;
 }
 
@@ -69,18 +73,14 @@ static int plan_user(const struct policy *policy, const struct host *host, struc
                                    .control = CTL_USER,
                                    .why = "two boxes with the same host ids could signal each "
                                           "other and read each other's files"});
-    plan_add(plan, (struct op){
-                       .stage = STAGE_CLONE,
-                       .kind = OP_NAMESPACE,
-                       .control = CTL_USER,
-                       .flags = CLONE_NEWUSER,
-                       .why = "ids and capabilities that mean nothing outside the box",
-                       .remedy = host->userns_apparmor
-                                     ? "AppArmor restricts user namespaces here: sysctl "
-                                       "kernel.apparmor_restrict_unprivileged_userns=0, or a "
-                                       "profile for mayfly with 'userns,'"
-                                     : "check user.max_user_namespaces and whether this container "
-                                       "allows unshare"});
+    plan_add(plan,
+             (struct op){.stage = STAGE_CLONE,
+                         .kind = OP_NAMESPACE,
+                         .control = CTL_USER,
+                         .flags = CLONE_NEWUSER,
+                         .why = "ids and capabilities that mean nothing outside the box",
+                         .remedy = "check user.max_user_namespaces and whether this container "
+                                   "allows unshare"});
     plan_add(plan, (struct op){.stage = STAGE_OUTSIDE,
                                .kind = OP_ID_MAP,
                                .control = CTL_USER,

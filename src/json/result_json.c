@@ -57,13 +57,9 @@ static json_t *text_of(const char *data, size_t len) {
 }
 
 /* Paths and what the kernel says need not be UTF-8 either. */
-static json_t *text(const char *s) {
-    return s && *s ? text_of(s, strlen(s)) : json_string("");
-}
+static json_t *text(const char *s) { return s && *s ? text_of(s, strlen(s)) : json_string(""); }
 
-static json_t *text_or_null(const char *s) {
-    return s && *s ? text(s) : json_null();
-}
+static json_t *text_or_null(const char *s) { return s && *s ? text(s) : json_null(); }
 
 static json_t *base64(const char *data, size_t len) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -88,13 +84,9 @@ static json_t *base64(const char *data, size_t len) {
 }
 
 /* JSON's integers end at INT64_MAX here. */
-static json_t *count(uint64_t n) {
-    return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n);
-}
+static json_t *count(uint64_t n) { return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n); }
 
-static json_t *known(uint64_t n) {
-    return n == UINT64_MAX ? json_null() : count(n);
-}
+static json_t *known(uint64_t n) { return n == UINT64_MAX ? json_null() : count(n); }
 
 /* Three decimals are a microsecond; more would be noise. */
 static json_t *milliseconds(double ms) {

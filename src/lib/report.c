@@ -68,8 +68,15 @@ static int add_controls(struct full_result *r, const struct plan *plan) {
     for (int i = 0; i < CTL__N; i++)
         list[i] = (struct mayfly_control){.name = control_id_name((enum control_id)i),
                                           .on = plan_has(plan, (enum control_id)i),
-                                          .in_force = -1,
+                                          .in_force = plan->covered[i] ? 0 : -1,
                                           .evidence = ""};
+    for (int i = 0; i < CTL__N; i++) {
+        if (!plan->covered[i])
+            continue;
+        list[i].evidence = arena_strdup(&r->arena, plan->covered[i]);
+        if (!list[i].evidence)
+            return -ENOMEM;
+    }
     r->pub.controls = list;
     r->pub.n_controls = CTL__N;
     return 0;
@@ -137,15 +144,9 @@ int report_controls(struct mayfly_result *result, const struct plan *plan, const
     for (int i = 0; i < CTL__N; i++) {
         const struct control *c = controls[i];
         struct finding finding = {0};
-        struct probe probe = {0};
 
-        if (!list[i].on || !c->verify)
+        if (!list[i].on || !c->verify || plan->covered[i])
             continue;
-        if (c->probe && c->probe(plan->policy, plan->host, &probe) == PROBE_COVERED) {
-            list[i].in_force = 0;
-            list[i].evidence = arena_strdup(&r->arena, probe.why);
-            continue;
-        }
         c->verify(view, &finding);
         list[i].in_force = finding.in_force;
         list[i].evidence = arena_strdup(&r->arena, finding.evidence);

@@ -305,9 +305,7 @@ int mayfly_doctor(const mayfly_policy *policy, struct mayfly_check **ret_checks,
         checks[i] = (struct mayfly_check){.control = control_id_name(c->id),
                                           .summary = c->summary,
                                           .source = c->source,
-                                          .answer = answer == PROBE_YES  ? 1
-                                                    : answer == PROBE_NO ? 0
-                                                                         : 2};
+                                          .answer = answer == PROBE_YES ? 1 : answer == PROBE_COVERED ? 2 : 0};
         (void)str_copy(checks[i].why, sizeof(checks[i].why), probe.why);
         (void)str_copy(checks[i].remedy, sizeof(checks[i].remedy), probe.remedy);
     }

@@ -12,6 +12,25 @@ struct state {
     uint32_t a, x, mem[BPF_MEMWORDS];
 };
 
+/* The kernel refuses an instruction with a stray bit, so what it would mean is not ours to guess. */
+static bool well_formed(uint16_t code) {
+    switch (BPF_CLASS(code)) {
+    case BPF_LD:
+    case BPF_LDX:
+        return code <= 0xff && BPF_SIZE(code) == BPF_W;
+    case BPF_ST:
+    case BPF_STX:
+        return code == BPF_CLASS(code);
+    case BPF_RET:
+        return code == (BPF_RET | BPF_K) || code == (BPF_RET | BPF_A);
+    case BPF_MISC:
+        return code == (BPF_MISC | BPF_TAX) || code == (BPF_MISC | BPF_TXA);
+    default: /* ALU and JMP: operation and source fill the byte; two have no source */
+        return code <= 0xff && code != (BPF_JMP | BPF_JA | BPF_X) &&
+               code != (BPF_ALU | BPF_NEG | BPF_X);
+    }
+}
+
 static bool alu(struct state *s, uint16_t code, uint32_t k) {
     uint32_t v = BPF_SRC(code) == BPF_X ? s->x : k;
 
@@ -40,10 +59,10 @@ static bool alu(struct state *s, uint16_t code, uint32_t k) {
         s->a ^= v;
         return true;
     case BPF_LSH:
-        s->a = v < 32 ? s->a << v : 0;
-        return true;
     case BPF_RSH:
-        s->a = v < 32 ? s->a >> v : 0;
+        if (BPF_SRC(code) == BPF_K && k > 31)
+            return false;
+        s->a = BPF_OP(code) == BPF_LSH ? s->a << (v & 31) : s->a >> (v & 31);
         return true;
     case BPF_NEG:
         s->a = (uint32_t)-s->a;
@@ -118,8 +137,10 @@ uint32_t bpf_run(const struct sock_filter *code, unsigned short len,
 
     for (size_t pc = 0; pc < len; pc++) {
         const struct sock_filter *i = &code[pc];
-        bool ok = true;
+        bool ok = well_formed(i->code);
 
+        if (!ok)
+            break;
         switch (BPF_CLASS(i->code)) {
         case BPF_RET:
             return BPF_RVAL(i->code) == BPF_A ? s.a : i->k;
@@ -138,7 +159,7 @@ uint32_t bpf_run(const struct sock_filter *code, unsigned short len,
             pc += BPF_OP(i->code) == BPF_JA ? i->k : jump(&s, i, &ok);
             break;
         default: /* BPF_MISC: move between the two registers */
-            if (BPF_MISCOP(i->code) == BPF_TXA)
+            if (i->code == (BPF_MISC | BPF_TXA))
                 s.a = s.x;
             else
                 s.x = s.a;

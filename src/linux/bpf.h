@@ -11,8 +11,9 @@
 
 #include "base/defs.h"
 
-/* What the filter returns for this call (SECCOMP_RET_*, with its data). A program that is no valid seccomp filter says
- * SECCOMP_RET_KILL_PROCESS, as strict as can be. */
+/* What the filter returns for this call (SECCOMP_RET_*, with its data). A program that runs into
+ * something that the kernel would not have loaded says SECCOMP_RET_KILL_PROCESS, as strict as can
+ * be. */
 uint32_t bpf_run(const struct sock_filter *code, unsigned short len,
                  const struct seccomp_data *data);
 

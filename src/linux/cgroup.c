@@ -271,6 +271,15 @@ static const char *parent_in(const struct cg_mount *m, const char *parent, const
     return directory && !below(parent, m->target) ? NULL : parent;
 }
 
+/* A directory beside the hierarchies, a misspelt one say, would be searched past in each of them. */
+static bool is_in_some(const struct mounts *m, const char *parent) {
+    bool in = m->v2.target[0] && below(parent, m->v2.target);
+
+    for (int c = 0; c < CG__N; c++)
+        in = in || (m->v1[c].target[0] && below(parent, m->v1[c].target));
+    return in && !has_dotdot(parent);
+}
+
 static void detect_hybrid(const struct cg_source *src, const char *fs_root, const char *self_cgroup,
                           const char *mountinfo, struct cg_layout *ret) {
     struct mounts *m _cleanup_free_ = calloc(1, sizeof(*m));
@@ -280,6 +289,11 @@ static void detect_hybrid(const struct cg_source *src, const char *fs_root, cons
     if (!m)
         return;
     mounts_find(mountinfo, fs_root, m);
+    if (src->parent && below(src->parent, fs_root) && !is_in_some(m, src->parent)) {
+        for (int c = 0; c < CG__N; c++)
+            cg_why(ret, (enum cg_controller)c, "%s is in no cgroup file system", src->parent);
+        return;
+    }
     for (int c = 0; c < CG_ACCT; c++)
         if (!m->v1[c].target[0])
             on_v2 |= (unsigned)BIT(c);

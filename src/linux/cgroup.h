@@ -40,7 +40,7 @@ struct cg_layout {
     int n;
     struct cg_hier hier[CG_HIERS]; /* a v2 hierarchy, if any, is first */
     int where[CG__N];              /* index into hier, or -1 */
-    char why[CG__N][240];          /* where -1: the reason and the remedy, one line */
+    char why[CG__N][320];          /* where -1: the reason and the remedy, one line */
 };
 
 /* Where things are, so that tests can lay a false tree; NULL members mean the real ones. */

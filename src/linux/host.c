@@ -137,14 +137,19 @@ static unsigned count_extra_groups(void) {
 }
 
 static void read_users(struct host *h) {
+    char profile[128];
+
     h->privileged = geteuid() == 0 && capable(CAP_SYS_ADMIN);
     h->extra_groups = count_extra_groups();
     /* Where /proc/sys is hidden we assume that they work: the clone will tell. */
     h->max_user_namespaces = sysctl_number("/proc/sys/user/max_user_namespaces",
                                            access("/proc/sys", F_OK) ? UINT64_MAX : 0, UINT64_MAX);
     h->userns_clone_off = sysctl_number("/proc/sys/kernel/unprivileged_userns_clone", 1, 1) == 0;
+    /* A program with an AppArmor profile of its own may be allowed what the rest is not. */
     h->userns_apparmor =
-        sysctl_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0, 0) == 1;
+        sysctl_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0, 0) == 1 &&
+        file_read_at(AT_FDCWD, "/proc/self/attr/current", profile, sizeof(profile)) >= 0 &&
+        strncmp(profile, "unconfined", 10) == 0;
 }
 
 /* ------------------------------------------------------------------ /proc */
@@ -243,12 +248,22 @@ void host_read(struct host *ret, const char *cgroup_parent) {
 }
 
 static struct host facts; /* written once, under the pthread_once below */
+static pthread_once_t facts_once = PTHREAD_ONCE_INIT;
 
-static void read_facts(void) { host_read(&facts, NULL); }
+/* A child of fork(2) is another process. Under its parent's name its boxes would be taken for a dead
+ * process's as soon as the parent is gone. */
+static void forget_facts(void) { facts_once = (pthread_once_t)PTHREAD_ONCE_INIT; }
 
-const struct host *host_facts(void) {
+static void forget_at_fork(void) { (void)pthread_atfork(NULL, NULL, forget_facts); }
+
+static void read_facts(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-    (void)pthread_once(&once, read_facts);
+    host_read(&facts, NULL);
+    (void)pthread_once(&once, forget_at_fork);
+}
+
+const struct host *host_facts(void) {
+    (void)pthread_once(&facts_once, read_facts);
     return &facts;
 }

@@ -83,6 +83,13 @@ int sys_setresgid(gid_t gid) { return (int)syscall(SYS_setresgid, gid, gid, gid)
 
 int sys_setresuid(uid_t uid) { return (int)syscall(SYS_setresuid, uid, uid, uid); }
 
+int sys_signal_default(int sig) {
+    /* The kernel's own struct: handler, flags, restorer, mask. All zero is SIG_DFL. */
+    const unsigned long none[4] = {0};
+
+    return (int)syscall(SYS_rt_sigaction, sig, none, NULL, sizeof(uint64_t));
+}
+
 int sys_capset_none(void) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};

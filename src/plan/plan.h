@@ -61,6 +61,7 @@ struct plan {
     bool output_kills, oom_group; /* oom_group: the kernel kills the whole cgroup itself */
     struct plan_limit limits[12];
     int n_limits;
+    const char *covered[CTL__N]; /* why a control that is on has nothing to do here; NULL: it has */
     struct buf warnings; /* one line each: said in the result */
 };
 

@@ -51,8 +51,8 @@ struct profile {
     struct profile_rule *rules;
 };
 
-/* `machine` as uname(2) has it, in the profile's words ("amd64", "arm64"); `kernel` as KERNEL(major, minor). On an error
- * nothing is owned. */
+/* `arch`: this machine in the profile's words ("amd64", "arm64"); `kernel` as KERNEL(major, minor).
+ * Numbers above INT64_MAX are not taken. On an error nothing is owned. */
 int profile_from_json(const char *text, size_t len, const char *arch, unsigned kernel,
                       struct profile *ret, struct err *err);
 

@@ -296,12 +296,14 @@ static void no_memory_controller(struct host *h) {
     h->cg.where[CG_MEMORY] = -1;
     (void)str_copy(h->cg.why[CG_MEMORY], sizeof(h->cg.why[0]), "memory is not delegated to you");
 }
+static void apparmor(struct host *h) { h->userns_apparmor = true; }
 static void no_seccomp(struct host *h) { h->seccomp_filter = false; }
 
 static void a_host_that_lacks_something_is_refused_with_the_remedy(void **unused) {
     (void)unused;
     refuses(no_userns, "user", "user.max_user_namespaces");
     refuses(no_userns_for_users, "user", "unprivileged_userns_clone");
+    refuses(apparmor, "user", "apparmor_restrict_unprivileged_userns");
     refuses(masked_proc, "proc", "systempaths=unconfined");
     refuses(no_memory_controller, "memory", "not delegated");
     refuses(no_seccomp, "seccomp", "seccomp");

@@ -261,9 +261,28 @@ LIVE_UNUSED static struct live_output *live_program(const char *const *argv, int
 struct live_host {
     int fds;      /* of this process */
     int children; /* of this process, zombies too */
-    int cgroups;  /* named mayfly-*, anywhere below /sys/fs/cgroup */
+    int cgroups;  /* of ours, anywhere below /sys/fs/cgroup */
     int mounts;   /* in this mount namespace */
 };
+
+/* Named mayfly-PIDNS-PID-…: this process's, or left by one that is gone. Those of runs elsewhere come and go. */
+LIVE_UNUSED static bool live_is_ours(const char *name) {
+    const char *dash = strncmp(name, "mayfly-", 7) == 0 ? strchr(name + 7, '-') : NULL;
+    pid_t pid = dash ? (pid_t)strtol(dash + 1, NULL, 10) : 0;
+
+    return pid == getpid() || (pid > 0 && kill(pid, 0) < 0 && errno == ESRCH);
+}
+
+/* Runs elsewhere on this machine come and go meanwhile: a cgroup of another living process does not count. */
+LIVE_UNUSED static bool live_counts(const char *name) {
+    long pid = 0;
+
+    if (strncmp(name, "mayfly-", 7) != 0)
+        return false;
+    if (sscanf(name, "mayfly-%*[0-9a-f]-%ld-", &pid) != 1 || pid == getpid())
+        return true;
+    return kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+}
 
 LIVE_UNUSED static int live_count_cgroups(const char *dir, int depth) {
     DIR *d = opendir(dir);
@@ -277,7 +296,7 @@ LIVE_UNUSED static int live_count_cgroups(const char *dir, int depth) {
 
         if (e->d_name[0] == '.' || e->d_type != DT_DIR)
             continue;
-        n += strncmp(e->d_name, "mayfly-", 7) == 0;
+        n += live_is_ours(e->d_name);
         (void)snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
         n += live_count_cgroups(path, depth - 1);
     }
@@ -341,7 +360,7 @@ LIVE_UNUSED static struct live_host live_look(void) {
                               .mounts = live_count_lines("/proc/self/mountinfo")};
 }
 
-/* Fails if anything is left. Cgroups of runs elsewhere on this machine may come and go: `slack` allows none by default. */
+/* Fails if anything is left. */
 LIVE_UNUSED static void live_same(struct live_host before) {
     struct live_host after = live_look();
 

@@ -280,10 +280,15 @@ static void the_root_cannot_be_written(void **state) {
 static void a_writable_root_takes_writes_and_keeps_none(void **state) {
     (void)state;
     const char *code = "import os\n"
-                       "print(os.path.exists('/opt/kept'))\n"
-                       "os.mkdir('/opt/kept')\n"
-                       "open('/opt/kept/file', 'w').write('x')\n"
-                       "print(open('/opt/kept/file').read())\n";
+                       "print(os.path.exists('/var/tmp/kept'))\n"
+                       "os.mkdir('/var/tmp/kept')\n"
+                       "open('/var/tmp/kept/file', 'w').write('x')\n"
+                       "print(open('/var/tmp/kept/file').read())\n";
+    struct stat st;
+
+    if (stat(live_env("MAYFLY_ROOTFS"), &st) == 0 && geteuid() != 0 && st.st_uid != geteuid())
+        live_skip("a rootfs of one's own",
+                  "overlayfs copies no directory whose owner has no id in the box");
     uint64_t before = rootfs_print();
     struct live_host host = live_look();
 
@@ -294,7 +299,6 @@ static void a_writable_root_takes_writes_and_keeps_none(void **state) {
         mayfly_result *r = NULL;
 
         live_set(policy, "read-only", "false");
-        live_set(policy, "user", "0:0"); /* /opt is root's */
         if (mayfly_policy_python(policy, NULL, &e) < 0)
             fail_msg("%s", e.message);
         if (mayfly_run(policy, &input, &r, &e) < 0) {

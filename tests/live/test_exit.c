@@ -205,7 +205,7 @@ static void a_pool_workers_out_of_memory_ends_the_whole_run_at_once(void **state
                                    "memory", "96m", NULL);
 
     live_expect(r, MAYFLY_OOM_KILLED, 137);
-    if (r->wall_ms > 2000 * live_slow())
+    if (r->wall_ms > 4000 * live_slow()) /* the limit on the clock is 10 s */
         fail_msg("half-dead for %.0f ms", r->wall_ms);
     mayfly_result_free(r);
 }
@@ -230,8 +230,11 @@ static void a_hundred_runs_out_of_memory_are_a_hundred_results(void **state) {
 static void files_in_tmp_count_as_memory(void **state) {
     (void)state;
     live_need_cgroups();
-    mayfly_result *r = live_sh("head -c 60000000 /dev/zero > /tmp/big; echo survived", "memory",
-                               "32m", "tmp-size", "64m", NULL);
+    /* In large pieces: close to the limit some kernels re-read the program's own pages for seconds. */
+    mayfly_result *r = live_python("with open('/tmp/big', 'wb') as f:\n"
+                                   "    for i in range(60): f.write(b'x' * 1000000)\n"
+                                   "print('survived')\n",
+                                   "memory", "32m", "tmp-size", "64m", NULL);
 
     live_expect(r, MAYFLY_OOM_KILLED, 137);
     assert_string_equal(r->out.data, "");
@@ -301,8 +304,16 @@ static void names_that_no_kernel_takes_are_failures_of_the_command_not_of_the_bo
     }
 }
 
+/* Whether the program speaks for itself, other than of a host without cgroups. */
+static bool says_something(const char *err) {
+    for (const char *line = err; *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : "")
+        if (strncmp(line, "mayfly: ", 8) == 0 && strncmp(line, "mayfly: warning: ", 17) != 0)
+            return true;
+    return false;
+}
+
 /* E4, E8: through the program a status alone is ambiguous, the line on stderr is not. */
-static void the_programs_own_failures_say_so_and_the_codes_do_not(void **state) {
+static void the_programs_line_tells_its_own_failures_from_the_codes_exits(void **state) {
     const char *rootfs = live_env("MAYFLY_ROOTFS");
     const struct {
         const char *argv[8];
@@ -312,7 +323,7 @@ static void the_programs_own_failures_say_so_and_the_codes_do_not(void **state) 
         {{"run", "--rootfs", rootfs, "sh", "-c", "exit 125", NULL}, 125, false},
         {{"run", "--rootfs", rootfs, "sh", "-c", "exit 126", NULL}, 126, false},
         {{"run", "--rootfs", rootfs, "sh", "-c", "exit 127", NULL}, 127, false},
-        {{"run", "--rootfs", rootfs, "sh", "-c", "kill -SEGV $$", NULL}, 139, false},
+        {{"run", "--rootfs", rootfs, "sh", "-c", "kill -SEGV $$", NULL}, 139, true},
         {{"run", "--rootfs", rootfs, "no-such-command", NULL}, 127, true},
         {{"run", "--rootfs", rootfs, "/etc", NULL}, 126, true},
         {{"run", "--rootfs", "/no/such/rootfs", "true", NULL}, 125, true},
@@ -323,7 +334,7 @@ static void the_programs_own_failures_say_so_and_the_codes_do_not(void **state) 
     (void)state;
     for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
         struct live_output *o = live_program(cases[i].argv, -1);
-        bool says = strncmp(o->err, "mayfly: ", 8) == 0;
+        bool says = says_something(o->err);
         if (o->exit_code != cases[i].exit_code || says != cases[i].says)
             fail_msg("case %zu: exit %d, stderr: %s", i, o->exit_code, o->err);
         assert_string_equal(o->out, "");
@@ -373,7 +384,7 @@ int main(void) {
         cmocka_unit_test(files_in_tmp_count_as_memory),
         cmocka_unit_test(a_command_that_cannot_be_executed_is_127_or_126_and_a_line_that_says_so),
         cmocka_unit_test(names_that_no_kernel_takes_are_failures_of_the_command_not_of_the_box),
-        cmocka_unit_test(the_programs_own_failures_say_so_and_the_codes_do_not),
+        cmocka_unit_test(the_programs_line_tells_its_own_failures_from_the_codes_exits),
         cmocka_unit_test(no_box_is_made_of_a_rootfs_that_is_not_one),
     };
 

@@ -107,7 +107,8 @@ static void the_program_prints_the_sum_and_exits_0(void **state) {
     if (o->exit_code != 0)
         fail_msg("exit %d: %s", o->exit_code, o->err);
     assert_string_equal(o->out, "499999500000\n");
-    assert_string_equal(o->err, "");
+    if (live_has_cgroups()) /* elsewhere it warns that there are none */
+        assert_string_equal(o->err, "");
     free(o);
 }
 
@@ -150,22 +151,39 @@ static void writing_renaming_and_chmod_everywhere_leave_host_and_rootfs_untouche
 }
 
 /* The root is alone in its mount namespace: nothing is stacked on it, and ".." does not leave it. */
+static void assert_no_way_out(mayfly_policy *policy) {
+    static const char code[] =
+        "import os\n"
+        "ids = {(s.st_dev, s.st_ino) for s in map(os.stat, ('/', '/..', '/../..', '/tmp/../..'))}\n"
+        "roots = [l for l in open('/proc/self/mountinfo') if l.split()[4] == '/']\n"
+        "print(len(ids), len(roots))\n";
+    struct mayfly_input input = {.code = code, .code_len = sizeof(code) - 1};
+    struct mayfly_error e = {0};
+    mayfly_result *r = NULL;
+
+    assert_int_equal(mayfly_policy_python(policy, NULL, NULL), 0);
+    int status = mayfly_run(policy, &input, &r, &e);
+    mayfly_policy_free(policy);
+    if (status < 0 && strstr(e.message, "overlay"))
+        live_skip("overlayfs in a user namespace", e.message);
+    if (status < 0)
+        fail_msg("%s", e.message);
+    live_expect(r, MAYFLY_EXITED, 0);
+    assert_string_equal(r->out.data, "1 1\n");
+    mayfly_result_free(r);
+}
+
 static void no_way_leads_from_the_box_to_the_hosts_root(void **state) {
-    const char *const read_only[] = {"true", "false"};
+    (void)state;
+    assert_no_way_out(live_policy());
+}
+
+static void no_way_leads_from_a_writable_root_to_the_hosts_root(void **state) {
+    mayfly_policy *policy = live_policy();
 
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        mayfly_result *r = live_python(
-            "import os\n"
-            "ids = {(os.stat(p).st_dev, os.stat(p).st_ino) for p in ('/', '/..', '/../..', '/tmp/../..')}\n"
-            "roots = [l for l in open('/proc/self/mountinfo') if l.split()[4] == '/']\n"
-            "print(len(ids), len(roots))\n",
-            "read-only", read_only[i], NULL);
-
-        live_expect(r, MAYFLY_EXITED, 0);
-        assert_string_equal(r->out.data, "1 1\n");
-        mayfly_result_free(r);
-    }
+    live_set(policy, "read-only", "false");
+    assert_no_way_out(policy);
 }
 
 static void pythons_rmtree_leaves_the_next_run_unharmed(void **state) {
@@ -212,6 +230,7 @@ int main(void) {
             writing_renaming_and_chmod_everywhere_leave_host_and_rootfs_untouched, set_canary,
             free_canary),
         cmocka_unit_test(no_way_leads_from_the_box_to_the_hosts_root),
+        cmocka_unit_test(no_way_leads_from_a_writable_root_to_the_hosts_root),
         cmocka_unit_test_setup_teardown(pythons_rmtree_leaves_the_next_run_unharmed, set_canary,
                                         free_canary),
         cmocka_unit_test(an_endless_loop_ends_at_the_timeout),
