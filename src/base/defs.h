@@ -14,17 +14,15 @@
 #include <stdlib.h>
 #include <sys/types.h>
 
-#define ARRAY_LEN(a)      (sizeof(a) / sizeof((a)[0]))
+#define ARRAY_LEN(a) (sizeof(a) / sizeof((a)[0]))
 #define PRINTF_LIKE(f, a) __attribute__((format(printf, f, a)))
-#define MUST_CHECK        __attribute__((warn_unused_result))
-#define UNUSED            __attribute__((unused))
-#define BIT(n)            (UINT64_C(1) << (n))
-#define MIN(a, b)         ((a) < (b) ? (a) : (b))
-#define MAX(a, b)         ((a) > (b) ? (a) : (b))
+#define MUST_CHECK __attribute__((warn_unused_result))
+#define UNUSED __attribute__((unused))
+#define BIT(n) (UINT64_C(1) << (n))
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#define MAX(a, b) ((a) > (b) ? (a) : (b))
 
-static inline void cleanup_free_ptr(void *p) {
-    free(*(void **)p);
-}
+static inline void cleanup_free_ptr(void *p) { free(*(void **)p); }
 #define _cleanup_free_ __attribute__((cleanup(cleanup_free_ptr)))
 
 #define TAKE_FD(fd)                                                                                \

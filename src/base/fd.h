@@ -26,7 +26,8 @@ int file_write_at(int dirfd, const char *path, const char *text, size_t len);
 ssize_t file_read_at(int dirfd, const char *path, char *buf, size_t size);
 /* Reads a file of unknown size into a malloc'ed, NUL-terminated buffer. `limit_bytes`: -EFBIG above it. Owned by the
  * caller. */
-int file_read_all_at(int dirfd, const char *path, size_t limit_bytes, char **ret_text, size_t *ret_len);
+int file_read_all_at(int dirfd, const char *path, size_t limit_bytes, char **ret_text,
+                     size_t *ret_len);
 
 /* Copies with NUL, cutting at the size. Returns false if it was cut. */
 bool str_copy(char *dst, size_t size, const char *src);

@@ -252,15 +252,10 @@ static bool init_comes_first(const struct box *box) {
     return n == (ssize_t)sizeof(m) && (m.kind == MSG_CODE_FILE || m.kind == MSG_FAILED);
 }
 
-/* The descriptor to write the code through comes by the other channel than READY. */
-static bool code_missing(const struct box *box) {
-    return box->plan->code_path && plan_has(box->plan, CTL_TMP) && box->code < 0;
-}
-
 static int await_parked(struct box *box) {
     uint64_t deadline = now_ns() + (uint64_t)BUILD_TIMEOUT_MS * 1000000u;
 
-    while (box->state == BOX_BUILDING || (box->state == BOX_PARKED && code_missing(box))) {
+    while (box->state == BOX_BUILDING) {
         struct pollfd fds[] = {{.fd = box->report, .events = POLLIN},
                                {.fd = box->go, .events = POLLIN}};
         uint64_t now = now_ns();
@@ -273,12 +268,8 @@ static int await_parked(struct box *box) {
             return err_errno(&box->failure, ERR_SETUP, n < 0 ? -errno : -ETIMEDOUT, "", NULL,
                              "waiting for the box to be built");
         /* Else the payload's channel: its failure explains init's report of its death. */
-        if (init_comes_first(box))
-            (void)box_receive(box, FROM_INIT);
-        else if (fds[1].revents)
-            (void)box_receive(box, FROM_PAYLOAD);
-        else if (fds[0].revents)
-            (void)box_receive(box, FROM_INIT);
+        bool init = init_comes_first(box) || !fds[1].revents;
+        (void)box_receive(box, init ? FROM_INIT : FROM_PAYLOAD);
     }
     return box->state == BOX_PARKED ? 0 : -ECANCELED;
 }

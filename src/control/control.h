@@ -31,10 +31,10 @@ struct finding {
 void finding_set(struct finding *f, bool in_force, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 enum probe_answer {
-    PROBE_YES,     /* can be put in force */
+    PROBE_YES, /* can be put in force */
     PROBE_COVERED, /* cannot, but other controls give the same guarantee: `why` names them; said in the result */
-    PROBE_WEAKER,  /* cannot, and the operator asked for best effort: a warning */
-    PROBE_NO,      /* cannot: the run is refused; `why` says what is missing, `remedy` what helps */
+    PROBE_WEAKER, /* cannot, and the operator asked for best effort: a warning */
+    PROBE_NO,     /* cannot: the run is refused; `why` says what is missing, `remedy` what helps */
 };
 struct probe {
     char why[320], remedy[240];

@@ -142,7 +142,7 @@ static long filters_of(const char *status) {
     char value[16];
 
     return proc_field(status, "Seccomp_filters", value, sizeof(value)) ? strtol(value, NULL, 10)
-                                                                        : -1;
+                                                                       : -1;
 }
 
 /* Where mayfly itself runs under a filter, as in a container, the mode is inherited and proves nothing:

@@ -220,7 +220,7 @@ int mayfly_start(mayfly_box *b, const struct mayfly_input *input, struct mayfly_
 
     if (!input)
         input = &none;
-    if (b->started)
+    if (!b || b->started)
         return done(err_set(&err, ERR_USAGE, -EINVAL, "", "open a box for every run",
                             "this box has been started already"),
                     &err, error);
@@ -243,7 +243,7 @@ int mayfly_wait(mayfly_box *b, mayfly_result **ret_result, struct mayfly_error *
     struct box_output output = {0};
     struct sweep_report swept = {0};
 
-    if (!b->started || b->waited)
+    if (!b || !b->started || b->waited)
         return done(
             err_set(&err, ERR_USAGE, -EINVAL, "", NULL, "a box is waited for once, when started"),
             &err, error);
@@ -305,7 +305,9 @@ int mayfly_doctor(const mayfly_policy *policy, struct mayfly_check **ret_checks,
         checks[i] = (struct mayfly_check){.control = control_id_name(c->id),
                                           .summary = c->summary,
                                           .source = c->source,
-                                          .answer = answer == PROBE_YES ? 1 : answer == PROBE_COVERED ? 2 : 0};
+                                          .answer = answer == PROBE_YES       ? 1
+                                                    : answer == PROBE_COVERED ? 2
+                                                                              : 0};
         (void)str_copy(checks[i].why, sizeof(checks[i].why), probe.why);
         (void)str_copy(checks[i].remedy, sizeof(checks[i].remedy), probe.remedy);
     }

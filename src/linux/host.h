@@ -24,7 +24,8 @@ struct host {
 
     uint64_t max_user_namespaces; /* user.max_user_namespaces; 0 switches them off */
     bool userns_clone_off;        /* Debian's kernel.unprivileged_userns_clone is 0 */
-    bool userns_apparmor;         /* AppArmor restricts user namespaces, and we have no profile of our own */
+    bool
+        userns_apparmor; /* AppArmor restricts user namespaces, and we have no profile of our own */
     bool proc_masked; /* something is mounted over parts of our /proc: a new proc is then refused */
     unsigned extra_groups; /* supplementary groups other than our own gid */
 

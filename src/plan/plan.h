@@ -62,7 +62,7 @@ struct plan {
     struct plan_limit limits[12];
     int n_limits;
     const char *covered[CTL__N]; /* why a control that is on has nothing to do here; NULL: it has */
-    struct buf warnings; /* one line each: said in the result */
+    struct buf warnings;         /* one line each: said in the result */
 };
 
 /* Appends a row made with a compound literal: plan_add(plan, (struct op){.stage = …}). The strings must live as long as

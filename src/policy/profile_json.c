@@ -262,7 +262,8 @@ static int one_rule(struct reader *r, size_t at, const json_t *o) {
     (void)snprintf(r->where, sizeof(r->where), "syscalls[%zu]", at);
     if ((e = check_object(r, o, keys)) < 0 || (e = get_names(r, o, &rule.names)) < 0 ||
         (e = get_action(r, o, "action", &rule.action)) < 0 ||
-        (e = get_error(r, o, "errnoRet", "errno", &rule.error)) < 0 || (e = get_args(r, at, o, &rule)) < 0 ||
+        (e = get_error(r, o, "errnoRet", "errno", &rule.error)) < 0 ||
+        (e = get_args(r, at, o, &rule)) < 0 ||
         (e = get_condition(r, at, o, "includes", &included)) < 0 ||
         (e = get_condition(r, at, o, "excludes", &excluded)) < 0)
         return e;
@@ -299,18 +300,25 @@ static int check_architectures(struct reader *r, const json_t *root) {
 /* `flags` are about logging, threads and speculation, `listenerPath` about NOTIFY: none of them makes
  * a box stricter. */
 static int whole(struct reader *r, const json_t *root) {
-    static const char *const keys[] = {
-        "defaultAction", "defaultErrnoRet", "defaultErrno", "archMap",
-        "architectures", "syscalls",        "flags",        "comment",
-        "listenerPath",  "listenerMetadata", NULL};
+    static const char *const keys[] = {"defaultAction",
+                                       "defaultErrnoRet",
+                                       "defaultErrno",
+                                       "archMap",
+                                       "architectures",
+                                       "syscalls",
+                                       "flags",
+                                       "comment",
+                                       "listenerPath",
+                                       "listenerMetadata",
+                                       NULL};
     const json_t *list = NULL, *flags = NULL;
     int e;
 
     if ((e = check_object(r, root, keys)) < 0 || (e = get_texts(r, root, "flags", &flags)) < 0 ||
         (e = check_architectures(r, root)) < 0 ||
         (e = get_action(r, root, "defaultAction", &r->profile->default_action)) < 0 ||
-        (e = get_error(r, root, "defaultErrnoRet", "defaultErrno",
-                       &r->profile->default_error)) < 0 ||
+        (e = get_error(r, root, "defaultErrnoRet", "defaultErrno", &r->profile->default_error)) <
+            0 ||
         (e = get_list(r, root, "syscalls", &list)) < 0)
         return e;
     size_t n = json_array_size(list);

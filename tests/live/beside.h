@@ -39,8 +39,8 @@ LIVE_UNUSED static void beside_start(struct beside *b, const char *code, ...) {
     va_end(ap);
     assert_int_equal(pipe2(pipe_fd, O_CLOEXEC), 0);
     b->out = pipe_fd[0];
-    b->input = (struct mayfly_input){
-        .code = code, .code_len = strlen(code), .stdout_fd = pipe_fd[1]};
+    b->input =
+        (struct mayfly_input){.code = code, .code_len = strlen(code), .stdout_fd = pipe_fd[1]};
     if (mayfly_policy_python(b->policy, NULL, &b->error) < 0 ||
         mayfly_open(b->policy, &b->box, &b->error) < 0 ||
         mayfly_start(b->box, &b->input, &b->error) < 0)

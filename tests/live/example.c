@@ -19,8 +19,8 @@ int main(int argc, char **argv) {
         fprintf(stderr, "%s\n", error.message);
         return 125;
     }
-    printf("%s %d\n%s%s", mayfly_outcome_name(result->outcome), result->exit_code,
-           result->out.data, result->err.data);
+    printf("%s %d\n%s%s", mayfly_outcome_name(result->outcome), result->exit_code, result->out.data,
+           result->err.data);
     mayfly_result_free(result);
     mayfly_close(box);
     mayfly_policy_free(policy);

@@ -101,7 +101,8 @@ LIVE_UNUSED static bool live_has_cgroups(void) {
 /* For tests of a limit itself. */
 LIVE_UNUSED static void live_need_cgroups(void) {
     if (!live_has_cgroups())
-        live_skip(geteuid() ? "delegated cgroups" : "root", "no cgroup puts this limit in force here");
+        live_skip(geteuid() ? "delegated cgroups" : "root",
+                  "no cgroup puts this limit in force here");
 }
 
 LIVE_UNUSED static mayfly_policy *live_policy(void) {
@@ -132,7 +133,8 @@ LIVE_UNUSED static void live_set_all(mayfly_policy *policy, va_list ap) {
         live_set(policy, name, va_arg(ap, const char *));
 }
 
-LIVE_UNUSED static mayfly_result *live_run(mayfly_policy *policy, const struct mayfly_input *input) {
+LIVE_UNUSED static mayfly_result *live_run(mayfly_policy *policy,
+                                           const struct mayfly_input *input) {
     struct mayfly_error e = {0};
     mayfly_result *result = NULL;
 
@@ -175,7 +177,8 @@ LIVE_UNUSED static mayfly_result *live_sh(const char *script, ...) {
     return result;
 }
 
-LIVE_UNUSED static void live_expect(const mayfly_result *r, enum mayfly_outcome outcome, int exit_code) {
+LIVE_UNUSED static void live_expect(const mayfly_result *r, enum mayfly_outcome outcome,
+                                    int exit_code) {
     if (r->outcome != outcome || r->exit_code != exit_code)
         fail_msg("%s, exit %d; expected %s, exit %d\n--- stdout\n%s\n--- stderr\n%s\n--- error\n%s",
                  mayfly_outcome_name(r->outcome), r->exit_code, mayfly_outcome_name(outcome),
@@ -194,8 +197,8 @@ LIVE_UNUSED static void live_prints(const char *code, const char *want) {
 /* ------------------------------------------------------------------ through the program */
 
 struct live_output {
-    int status;      /* wait status */
-    int exit_code;   /* -1 if a signal ended it */
+    int status;    /* wait status */
+    int exit_code; /* -1 if a signal ended it */
     double ms;
     char out[262144], err[65536]; /* cut there */
     size_t out_len, err_len;
@@ -399,7 +402,8 @@ LIVE_UNUSED static bool live_process(const char *word) {
 }
 
 LIVE_UNUSED static void live_sleep_ms(double ms) {
-    struct timespec t = {(time_t)(ms / 1000), (long)((ms - (double)(long)(ms / 1000) * 1000) * 1e6)};
+    struct timespec t = {(time_t)(ms / 1000),
+                         (long)((ms - (double)(long)(ms / 1000) * 1000) * 1e6)};
 
     (void)nanosleep(&t, NULL);
 }

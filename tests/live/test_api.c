@@ -156,7 +156,8 @@ static long switches(pid_t pid) {
 }
 
 static void a_parked_box_uses_no_cpu_and_its_clock_stands(void **state) {
-    struct live_box b = live_open_sh("echo late", "timeout", live_slow() > 1 ? "3s" : "500ms", NULL);
+    struct live_box b =
+        live_open_sh("echo late", "timeout", live_slow() > 1 ? "3s" : "500ms", NULL);
     pid_t init = child_of(getpid()), payload = child_of(init);
 
     (void)state;
@@ -393,9 +394,7 @@ static void the_callers_waitpid_does_not_see_the_box(void **state) {
     mayfly_result_free(r);
 }
 
-static void tick(int sig) {
-    (void)sig;
-}
+static void tick(int sig) { (void)sig; }
 
 static void a_storm_of_signals_in_the_caller_changes_nothing(void **state) {
     struct sigaction old, act = {.sa_handler = tick}; /* without SA_RESTART */

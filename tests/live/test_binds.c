@@ -154,10 +154,11 @@ static void a_single_file_can_be_handed_in(void **state) {
 
 static void a_volume_is_nosuid_and_nodev(void **state) {
     struct place *p = *state;
-    const char *code = "for line in open('/proc/self/mountinfo'):\n"
-                       "    f = line.split()\n"
-                       "    if f[4] == '/tmp/in': print(*sorted(set(f[5].split(',')) &\n"
-                       "                                        {'ro', 'rw', 'nosuid', 'nodev'}))\n";
+    const char *code =
+        "for line in open('/proc/self/mountinfo'):\n"
+        "    f = line.split()\n"
+        "    if f[4] == '/tmp/in': print(*sorted(set(f[5].split(',')) &\n"
+        "                                        {'ro', 'rw', 'nosuid', 'nodev'}))\n";
     mayfly_result *r = live_python(code, "volume", volume(p, "", "/tmp/in"), NULL);
 
     assert_string_equal(r->out.data, "nodev nosuid ro\n");
@@ -175,10 +176,11 @@ static void a_link_in_a_volume_does_not_lead_out_of_the_box(void **state) {
     assert_true(fd >= 0);
     (void)fchmod(fd, 0644);
     assert_int_equal(symlink(outside, in(p, "file")), 0);
-    (void)snprintf(code, sizeof(code), "import os\n"
-                                       "print(os.readlink('/tmp/in/file').startswith('/tmp/'))\n"
-                                       "try: open('/tmp/in/file')\n"
-                                       "except FileNotFoundError: print('nowhere')\n");
+    (void)snprintf(code, sizeof(code),
+                   "import os\n"
+                   "print(os.readlink('/tmp/in/file').startswith('/tmp/'))\n"
+                   "try: open('/tmp/in/file')\n"
+                   "except FileNotFoundError: print('nowhere')\n");
     mayfly_result *r = live_python(code, "volume", volume(p, "", "/tmp/in"), NULL);
     (void)close(fd);
     (void)unlink(outside);
@@ -195,8 +197,9 @@ static void several_volumes_stand_side_by_side(void **state) {
     put(p, "file", "one");
     put(p, "sub/file", "two");
     (void)snprintf(second, sizeof(second), "%s/sub:/home/b/c", p->dir);
-    mayfly_result *r = live_python("print(open('/tmp/a/file').read(), open('/home/b/c/file').read())\n",
-                                   "volume", volume(p, "", "/tmp/a"), "volume", second, NULL);
+    mayfly_result *r =
+        live_python("print(open('/tmp/a/file').read(), open('/home/b/c/file').read())\n", "volume",
+                    volume(p, "", "/tmp/a"), "volume", second, NULL);
     live_expect(r, MAYFLY_EXITED, 0);
     assert_string_equal(r->out.data, "one two\n");
     mayfly_result_free(r);
@@ -234,13 +237,13 @@ static void a_writable_volume_takes_the_codes_files_and_gives_them_no_privilege(
 static void a_file_size_limit_holds_on_a_volume(void **state) {
     struct place *p = *state;
     struct stat st;
-    mayfly_result *r = live_python("import errno\n"
-                                   "try:\n"
-                                   "    with open('/tmp/in/made', 'wb', 0) as f:\n"
-                                   "        while True: f.write(b'x' * 4096)\n"
-                                   "except OSError as e: print(errno.errorcode[e.errno])\n",
-                                   "volume", volume(p, "", "/tmp/in:rw"), "ulimit", "fsize=65536",
-                                   NULL);
+    mayfly_result *r =
+        live_python("import errno\n"
+                    "try:\n"
+                    "    with open('/tmp/in/made', 'wb', 0) as f:\n"
+                    "        while True: f.write(b'x' * 4096)\n"
+                    "except OSError as e: print(errno.errorcode[e.errno])\n",
+                    "volume", volume(p, "", "/tmp/in:rw"), "ulimit", "fsize=65536", NULL);
 
     live_expect(r, MAYFLY_EXITED, 0);
     assert_string_equal(r->out.data, "EFBIG\n");
@@ -251,7 +254,8 @@ static void a_file_size_limit_holds_on_a_volume(void **state) {
 
 /* A listing of the rootfs, as far as a write would change it. */
 static uint64_t rootfs_print(void) {
-    const char *const dirs[] = {"", "/etc", "/usr", "/usr/bin", "/usr/lib", "/var", "/home", "/tmp"};
+    const char *const dirs[] = {"",         "/etc", "/usr",  "/usr/bin",
+                                "/usr/lib", "/var", "/home", "/tmp"};
     uint64_t h = 0;
 
     for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
@@ -268,13 +272,14 @@ static uint64_t rootfs_print(void) {
 
 static void the_root_cannot_be_written(void **state) {
     (void)state;
-    live_prints("import errno, os\n"
-                "for d in '/', '/etc', '/usr/bin', '/var', '/dev', '/proc':\n"
-                "    try: os.close(os.open(d + '/x', os.O_CREAT | os.O_WRONLY)); print(d, 'written')\n"
-                "    except OSError as e:\n"
-                "        if e.errno not in (errno.EROFS, errno.EACCES, errno.ENOENT): print(d, e)\n"
-                "print(os.statvfs('/').f_flag & os.ST_RDONLY)\n",
-                "1\n");
+    live_prints(
+        "import errno, os\n"
+        "for d in '/', '/etc', '/usr/bin', '/var', '/dev', '/proc':\n"
+        "    try: os.close(os.open(d + '/x', os.O_CREAT | os.O_WRONLY)); print(d, 'written')\n"
+        "    except OSError as e:\n"
+        "        if e.errno not in (errno.EROFS, errno.EACCES, errno.ENOENT): print(d, e)\n"
+        "print(os.statvfs('/').f_flag & os.ST_RDONLY)\n",
+        "1\n");
 }
 
 static void a_writable_root_takes_writes_and_keeps_none(void **state) {
@@ -368,7 +373,8 @@ static void a_target_that_is_not_in_the_rootfs_is_refused(void **state) {
 
 static void targets_that_would_cover_what_the_box_needs_are_refused(void **state) {
     struct place *p = *state;
-    const char *targets[] = {"/", "/proc", "/proc/self", "/dev", "/dev/null", "/sys", "/tmp/../etc"};
+    const char *targets[] = {"/",         "/proc", "/proc/self", "/dev",
+                             "/dev/null", "/sys",  "/tmp/../etc"};
 
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++)
         refused(volume(p, "", targets[i]), MAYFLY_E_USAGE, targets[i]);
@@ -394,8 +400,9 @@ static void a_target_in_the_rootfs_is_covered(void **state) {
     struct place *p = *state;
 
     put(p, "file", "handed in");
-    mayfly_result *r = live_python("import os\nprint(os.listdir('/srv'), open('/srv/file').read())\n",
-                                   "volume", volume(p, "", "/srv"), NULL);
+    mayfly_result *r =
+        live_python("import os\nprint(os.listdir('/srv'), open('/srv/file').read())\n", "volume",
+                    volume(p, "", "/srv"), NULL);
     live_expect(r, MAYFLY_EXITED, 0);
     assert_string_equal(r->out.data, "['file'] handed in\n");
     mayfly_result_free(r);

@@ -56,9 +56,9 @@ static void the_readmes_example_is_the_one_that_is_tested(void **state) {
 /* Compiles it into `dir` with `library` and what else that needs; then runs it. */
 static void build_and_run(const char *dir, const char *const *libraries) {
     char program[128], out[16384];
-    const char *argv[24] = {"cc",       "-std=c17", "-Wall", "-Wextra", "-Wpedantic",
-                            "-Werror",  "-O2",      "-Iinclude", "-o",      program,
-                            "tests/live/example.c"};
+    const char *argv[24] = {
+        "cc",  "-std=c17",  "-Wall", "-Wextra", "-Wpedantic",          "-Werror",
+        "-O2", "-Iinclude", "-o",    program,   "tests/live/example.c"};
     size_t n = 11;
 
     (void)snprintf(program, sizeof(program), "%s/example", dir);
@@ -77,8 +77,8 @@ static void build_and_run(const char *dir, const char *const *libraries) {
         assert_non_null(strstr(out, "best-effort"));
         return;
     }
-    if (code != 0 || strncmp(out, "exited 1\nhello from ", 20) != 0 ||
-        !strstr(out, "line 2") || !strstr(out, "ZeroDivisionError"))
+    if (code != 0 || strncmp(out, "exited 1\nhello from ", 20) != 0 || !strstr(out, "line 2") ||
+        !strstr(out, "ZeroDivisionError"))
         fail_msg("example: exit %d\n%s", code, out);
     code = run((const char *[]){program, NULL}, out, sizeof(out));
     assert_int_equal(code, 125);

@@ -170,7 +170,8 @@ static void memory_within_the_limit_or_refused_in_words_is_no_oom(void **state) 
     mayfly_result_free(r);
 
     /* More than there is address space for: Python is told, nobody is killed. */
-    r = live_python("try: b'x' * (1 << 62)\nexcept (MemoryError, OverflowError): print('told')", NULL);
+    r = live_python("try: b'x' * (1 << 62)\nexcept (MemoryError, OverflowError): print('told')",
+                    NULL);
     live_expect(r, MAYFLY_EXITED, 0);
     assert_string_equal(r->out.data, "told\n");
     mayfly_result_free(r);
@@ -343,7 +344,8 @@ static void the_programs_line_tells_its_own_failures_from_the_codes_exits(void *
 }
 
 static void no_box_is_made_of_a_rootfs_that_is_not_one(void **state) {
-    const char *const places[] = {"/no/such/rootfs", "/etc/passwd", "/proc/self", "/var/empty-rootfs"};
+    const char *const places[] = {"/no/such/rootfs", "/etc/passwd", "/proc/self",
+                                  "/var/empty-rootfs"};
     struct live_host before = live_look();
 
     (void)state;

@@ -22,9 +22,14 @@ static void mix(const void *data, size_t len) {
 
 /* The change time cannot be set, so a file that was written and put back shows too. */
 static int add(const char *path, const struct stat *st, int type, struct FTW *ftw) {
-    const uint64_t facts[] = {st->st_ino,   st->st_mode, st->st_nlink, st->st_uid,
-                              st->st_gid,   (uint64_t)st->st_size,
-                              (uint64_t)st->st_ctim.tv_sec, (uint64_t)st->st_ctim.tv_nsec};
+    const uint64_t facts[] = {st->st_ino,
+                              st->st_mode,
+                              st->st_nlink,
+                              st->st_uid,
+                              st->st_gid,
+                              (uint64_t)st->st_size,
+                              (uint64_t)st->st_ctim.tv_sec,
+                              (uint64_t)st->st_ctim.tv_nsec};
 
     (void)ftw;
     if (type == FTW_NS)
@@ -124,10 +129,10 @@ static void rm_rf_of_everything_leaves_host_and_rootfs_untouched(void **state) {
     const struct canary *c = *state;
     struct live_host before = live_look();
     /* rm gives up when it is refused a look at /proc, so each of the root's directories gets its own. */
-    mayfly_result *r =
-        run_with(c, "cat /tmp/data/canary; echo mine > /tmp/mine; rm -rf --no-preserve-root / 2>/dev/null; "
-                    "for d in /*; do [ $d = /usr ] || rm -rf $d/* 2>/dev/null; done; "
-                    "rm -rf /usr 2>/dev/null; echo done; [ ! -e /tmp/mine ]");
+    mayfly_result *r = run_with(
+        c, "cat /tmp/data/canary; echo mine > /tmp/mine; rm -rf --no-preserve-root / 2>/dev/null; "
+           "for d in /*; do [ $d = /usr ] || rm -rf $d/* 2>/dev/null; done; "
+           "rm -rf /usr 2>/dev/null; echo done; [ ! -e /tmp/mine ]");
 
     live_expect(r, MAYFLY_EXITED, 0); /* its own files it could remove, so rm did run */
     assert_string_equal(r->out.data, "singsdone\n");
@@ -140,7 +145,8 @@ static void writing_renaming_and_chmod_everywhere_leave_host_and_rootfs_untouche
     const struct canary *c = *state;
     mayfly_result *r = run_with(
         c, "echo x > /tmp/data/canary; echo x >> /tmp/data/new; chmod -R 777 /tmp/data /usr /etc; "
-           "mv /usr /gone; mv /tmp/data/canary /tmp/data/x; ln -f /etc/passwd /etc/p; truncate -s 0 /etc/passwd; "
+           "mv /usr /gone; mv /tmp/data/canary /tmp/data/x; ln -f /etc/passwd /etc/p; truncate -s "
+           "0 /etc/passwd; "
            "mkdir /new; touch /etc /tmp/data /tmp/data/canary; cat /tmp/data/canary 2>&1");
 
     live_expect(r, MAYFLY_EXITED, 0);

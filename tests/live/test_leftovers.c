@@ -52,7 +52,8 @@ static void every_kind_of_ending_leaves_nothing(void **state) {
         {"sleep 60 & (setsid sleep 60 &)", "timeout", "10s"},
         {"x=$(head -c 100000000 /dev/zero | tr '\\0' x); echo $x", "memory", "24m"},
         {"yes", "max-output", "1k:kill"},
-        {"mkdir -p /tmp/a/b/c; echo x > /tmp/a/b/c/d; cd /tmp/a/b; sleep 60 & exit 0", "timeout", "10s"},
+        {"mkdir -p /tmp/a/b/c; echo x > /tmp/a/b/c/d; cd /tmp/a/b; sleep 60 & exit 0", "timeout",
+         "10s"},
     };
     struct live_host before = live_look();
 
@@ -191,8 +192,8 @@ static int end_child(pid_t pid) {
 
 /* The directory of `name` in hierarchy i, below an own subdirectory if `deep`. */
 static void place(char path[1024], int i, bool deep, const char *name) {
-    (void)snprintf(path, 1024, "%s/%s%s%s", host_facts()->cg.hier[i].parent, deep ? "mftest-deep" : "",
-                   deep && *name ? "/" : "", name);
+    (void)snprintf(path, 1024, "%s/%s%s%s", host_facts()->cg.hier[i].parent,
+                   deep ? "mftest-deep" : "", deep && *name ? "/" : "", name);
 }
 
 static void plant(const char *name, bool deep) {

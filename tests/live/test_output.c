@@ -43,15 +43,16 @@ static void a_flood_of_output_does_not_grow_the_supervisor(void **state) {
         (void)fclose(f);
     }
     long from = peak_kib();
-    mayfly_result *r = live_python("import os, threading, time\n"
-                                   "def flood(fd):\n"
-                                   "    while time.monotonic() < end: os.write(fd, b'x' * 65536)\n"
-                                   "end = time.monotonic() + 3\n"
-                                   "t = [threading.Thread(target=flood, args=[fd]) for fd in (1, 2)]\n"
-                                   "for x in t: x.start()\n"
-                                   "for x in t: x.join()\n"
-                                   "os._exit(7)\n",
-                                   NULL);
+    mayfly_result *r =
+        live_python("import os, threading, time\n"
+                    "def flood(fd):\n"
+                    "    while time.monotonic() < end: os.write(fd, b'x' * 65536)\n"
+                    "end = time.monotonic() + 3\n"
+                    "t = [threading.Thread(target=flood, args=[fd]) for fd in (1, 2)]\n"
+                    "for x in t: x.start()\n"
+                    "for x in t: x.join()\n"
+                    "os._exit(7)\n",
+                    NULL);
     long grown = peak_kib() - from;
 
     live_expect(r, MAYFLY_EXITED, 7);
@@ -71,9 +72,8 @@ static void a_flood_of_output_does_not_grow_the_supervisor(void **state) {
 static void a_flood_until_the_time_is_up_is_a_time_out(void **state) {
     (void)state;
     char limit[32];
-    mayfly_result *r =
-        live_sh("while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done", "timeout",
-                seconds(limit, sizeof(limit), 1), NULL);
+    mayfly_result *r = live_sh("while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done", "timeout",
+                               seconds(limit, sizeof(limit), 1), NULL);
 
     live_expect(r, MAYFLY_TIMED_OUT, 124);
     assert_true(r->out.total > 0);
@@ -323,8 +323,8 @@ static void input_that_nobody_reads_does_not_hold_the_run(void **state) {
     double start = live_now_ms();
 
     assert_non_null(data);
-    mayfly_result *r = with_input("print('done')\n",
-                                  (struct mayfly_input){.stdin_data = data, .stdin_len = len});
+    mayfly_result *r =
+        with_input("print('done')\n", (struct mayfly_input){.stdin_data = data, .stdin_len = len});
     live_expect(r, MAYFLY_EXITED, 0);
     assert_string_equal(r->out.data, "done\n");
     assert_true(live_now_ms() - start < 3000 * live_slow());
@@ -383,7 +383,7 @@ static void a_slow_reader_gets_all_that_is_kept(void **state) {
 
 static void a_reader_that_goes_away_cancels_the_run(void **state) {
     (void)state;
-    const char *codes[] = {"while True: print('x' * 100)\n", /* it writes */
+    const char *codes[] = {"while True: print('x' * 100)\n",  /* it writes */
                            "import time\ntime.sleep(100)\n"}; /* it does not */
 
     for (int i = 0; i < 2; i++) {
@@ -403,7 +403,8 @@ static void a_reader_that_goes_away_cancels_the_run(void **state) {
 /* O8 */
 static void the_program_ends_when_its_reader_goes_away(void **state) {
     (void)state;
-    const char *codes[] = {"while True: print('a line')", "import time\nprint('a line')\ntime.sleep(100)"};
+    const char *codes[] = {"while True: print('a line')",
+                           "import time\nprint('a line')\ntime.sleep(100)"};
     struct live_host before = live_look();
 
     for (int i = 0; i < 2; i++) {
@@ -526,7 +527,8 @@ static void on_a_terminal_input_ends_at_once_and_the_keyboard_is_untouched(void 
 
 /* `size` bytes of code, with text beyond ASCII on every line, whose last line raises. */
 static char *long_code(size_t size, size_t *ret_len) {
-    static const char line[] = "n = 1  # gr\xc3\xb6\xc3\x9f" "er: \xe6\x97\xa5\xe6\x9c\xac\n";
+    static const char line[] = "n = 1  # gr\xc3\xb6\xc3\x9f"
+                               "er: \xe6\x97\xa5\xe6\x9c\xac\n";
     static const char last[] = "print('gr\xc3\xbc\xc3\x9f', n)\n"
                                "raise ValueError('\xe6\x97\xa5\xe6\x9c\xac')  # the line shown\n";
     char *code = malloc(size + sizeof(line) + sizeof(last));

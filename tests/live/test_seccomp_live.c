@@ -80,8 +80,8 @@ static int set_up(void **state) {
     if (control_find("seccomp")->plan(f->policy, f->host, f->plan, &err) < 0)
         fail_msg("%s", err.message);
     f->filter = f->plan->ops[0].data;
-    f->shared = mmap(NULL, sizeof(*f->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
-                     -1, 0);
+    f->shared =
+        mmap(NULL, sizeof(*f->shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(f->shared != MAP_FAILED);
     *state = f;
     return 0;
@@ -225,8 +225,8 @@ static int all_refusals(const struct fixture *f) {
         (void)snprintf(f->shared->said, sizeof(f->shared->said), "call %d ended it", nr);
         long r = syscall(nr, -1L, -1L, -1L, -1L, -1L, -1L);
         if (r != -1 || errno != (int)(answer & SECCOMP_RET_DATA)) {
-            (void)snprintf(f->shared->said, sizeof(f->shared->said), "call %d: %ld, errno %d", nr, r,
-                           errno);
+            (void)snprintf(f->shared->said, sizeof(f->shared->said), "call %d: %ld, errno %d", nr,
+                           r, errno);
             return 1;
         }
     }
@@ -254,10 +254,10 @@ static int attacks(const struct fixture *f) {
     REFUSED(EPERM, SYS_ioctl, 0, 0x5412, &tiocsti);
     REFUSED(EPERM, SYS_ioctl, 0, 0x5412 | (1L << 32), &tiocsti);
     REFUSED(EPERM, SYS_ioctl, 0, 0x541c | (1L << 63), &tiocsti);
-    REFUSED(EPERM, SYS_socket, 16, SOCK_RAW, 0);             /* netlink */
-    REFUSED(EPERM, SYS_socket, 40, SOCK_STREAM, 0);          /* vsock */
-    REFUSED(EPERM, SYS_socket, 38, SOCK_SEQPACKET, 0);       /* alg */
-    REFUSED(EPERM, SYS_socket, 17, SOCK_RAW, 0);             /* packet */
+    REFUSED(EPERM, SYS_socket, 16, SOCK_RAW, 0);       /* netlink */
+    REFUSED(EPERM, SYS_socket, 40, SOCK_STREAM, 0);    /* vsock */
+    REFUSED(EPERM, SYS_socket, 38, SOCK_SEQPACKET, 0); /* alg */
+    REFUSED(EPERM, SYS_socket, 17, SOCK_RAW, 0);       /* packet */
     REFUSED(EPERM, SYS_socket, AF_INET, SOCK_RAW, 1);
     CHECK(syscall(SYS_socket, 16L | (1L << 32), SOCK_RAW, 0) == -1);
     REFUSED(ENOSYS, 9999);

@@ -16,26 +16,25 @@ static const char *patient(double seconds, char text[32]) {
     return text;
 }
 
-static double patient_ms(double seconds) {
-    return seconds * 1000 * (live_slow() > 1 ? 3 : 1);
-}
+static double patient_ms(double seconds) { return seconds * 1000 * (live_slow() > 1 ? 3 : 1); }
 
 /* ------------------------------------------------------------------ the wall clock */
 
 /* T1 */
 static void busy_loops_that_ignore_every_signal_and_setsid_are_gone_at_the_timeout(void **state) {
     char mark[32], limit[32];
-    char *code = live_marked("import os, signal\n"
-                             "for s in range(1, 65):\n"
-                             "    try: signal.signal(s, signal.SIG_IGN)\n"
-                             "    except (OSError, ValueError): pass\n"
-                             "for i in range(3):\n"
-                             "    if os.fork() == 0:\n"
-                             "        os.setsid()\n"
-                             "        if os.fork(): os._exit(0)\n"
-                             "        os.execv('/bin/sh', ['sh', '-c', ': MARK; while :; do :; done'])\n"
-                             "while True: pass\n",
-                             mark);
+    char *code =
+        live_marked("import os, signal\n"
+                    "for s in range(1, 65):\n"
+                    "    try: signal.signal(s, signal.SIG_IGN)\n"
+                    "    except (OSError, ValueError): pass\n"
+                    "for i in range(3):\n"
+                    "    if os.fork() == 0:\n"
+                    "        os.setsid()\n"
+                    "        if os.fork(): os._exit(0)\n"
+                    "        os.execv('/bin/sh', ['sh', '-c', ': MARK; while :; do :; done'])\n"
+                    "while True: pass\n",
+                    mark);
     struct live_host before = live_look();
     double start = live_now_ms();
 
@@ -68,7 +67,8 @@ static void a_server_that_the_code_started_is_gone_with_it(void **state) {
 
     (void)state;
     /* Two interpreters have to start before there is a server. */
-    struct live_box b = live_start_python(code, "timeout", live_slow() > 1 ? "15s" : "1500ms", NULL);
+    struct live_box b =
+        live_start_python(code, "timeout", live_slow() > 1 ? "15s" : "1500ms", NULL);
     live_must_appear(mark);
     mayfly_result *r = live_end(&b);
     live_must_be_gone(mark);
@@ -303,8 +303,8 @@ static void a_daemon_of_the_code_is_killed_at_its_end(void **state) {
 /* ------------------------------------------------------------------ the end of the supervisor */
 
 /* T4 */
-static void a_supervisor_killed_at_any_moment_leaves_nothing_alive_and_the_next_run_clears_up(
-    void **state) {
+static void
+a_supervisor_killed_at_any_moment_leaves_nothing_alive_and_the_next_run_clears_up(void **state) {
     char mark[32], *script = live_marked("(setsid sleep MA''RK &) ; sleep MA''RK", mark);
     const char *rootfs = live_env("MAYFLY_ROOTFS");
     const char *argv[] = {"run", "--rootfs", rootfs, "--timeout", "60s", "sh", "-c", script, NULL};
@@ -340,8 +340,10 @@ static void a_signal_to_the_program_ends_the_box_and_shows_in_its_status(void **
     (void)state;
     for (size_t i = 0; i < 3; i++) {
         char mark[32];
-        char *script = live_marked("trap '' INT TERM HUP; (setsid sleep MA''RK &) ; sleep MA''RK; sleep MA''RK", mark);
-        const char *argv[] = {"run", "--rootfs", rootfs, "--timeout", "60s", "sh", "-c", script, NULL};
+        char *script = live_marked(
+            "trap '' INT TERM HUP; (setsid sleep MA''RK &) ; sleep MA''RK; sleep MA''RK", mark);
+        const char *argv[] = {"run", "--rootfs", rootfs, "--timeout", "60s",
+                              "sh",  "-c",       script, NULL};
         struct live_host before = live_look();
         int status;
 

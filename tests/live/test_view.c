@@ -29,7 +29,8 @@ static const char look_for_secret[] =
     "found = [k for k, v in os.environ.items() if word in v]\n"
     "read = 0\n"
     "for path in glob.glob('/proc/[0-9]*/*') + glob.glob('/proc/[0-9]*/task/*/*'):\n"
-    "    if os.path.basename(path) not in ('environ', 'cmdline', 'comm', 'auxv', 'stat', 'status'):\n"
+    "    if os.path.basename(path) not in ('environ', 'cmdline', 'comm', 'auxv', 'stat', "
+    "'status'):\n"
     "        continue\n"
     "    try: text = open(path, 'rb').read()\n"
     "    except OSError: continue\n"
@@ -89,7 +90,8 @@ static void a_descriptor_that_the_caller_leaked_is_not_open(void **state) {
     (void)close(leaked);
 
     live_expect(r, MAYFLY_EXITED, 0);
-    assert_string_equal(r->out.data, "[0, 1, 2]\n['0', '1', '2', '3']\n"); /* 3: the listing's own */
+    assert_string_equal(r->out.data,
+                        "[0, 1, 2]\n['0', '1', '2', '3']\n"); /* 3: the listing's own */
     assert_string_equal(o->out, "[0, 1, 2]\n['0', '1', '2', '3']\n");
     mayfly_result_free(r);
     free(o);
@@ -143,8 +145,7 @@ static void signals_that_the_caller_ignores_or_blocks_are_as_at_boot(void **stat
     (void)signal(SIGHUP, SIG_DFL);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     live_expect(r, MAYFLY_EXITED, 0);
-    assert_string_equal(r->out.data,
-                        "SigBlk: 0000000000000000\nSigIgn: 0000000000000000\n0022\n");
+    assert_string_equal(r->out.data, "SigBlk: 0000000000000000\nSigIgn: 0000000000000000\n0022\n");
     mayfly_result_free(r);
 }
 
@@ -187,43 +188,45 @@ static void a_file_for_one_of_the_callers_groups_is_refused_or_reported(void **s
 /* S4 */
 static void dev_has_the_harmless_devices_and_no_other(void **state) {
     (void)state;
-    live_prints("import os, stat\n"
-                "print(sorted(os.listdir('/dev')))\n"
-                "for d in 'null', 'zero', 'full', 'random', 'urandom':\n"
-                "    s = os.stat('/dev/' + d)\n"
-                "    print(d, stat.S_ISCHR(s.st_mode), os.major(s.st_rdev), os.minor(s.st_rdev))\n"
-                "print(len(open('/dev/urandom', 'rb', 0).read(16)), open('/dev/null').read() == '',\n"
-                "      open('/dev/zero', 'rb', 0).read(4), open('/dev/null', 'w').write('x'))\n"
-                "try: open('/dev/full', 'w', buffering=1).write('x\\n')\n"
-                "except OSError as e: print(e.strerror)\n"
-                "try: open('/dev/made', 'w')\n"
-                "except OSError: print('no file in /dev')\n",
-                "['fd', 'full', 'null', 'random', 'shm', 'stderr', 'stdin', 'stdout', 'urandom', "
-                "'zero']\n"
-                "null True 1 3\nzero True 1 5\nfull True 1 7\nrandom True 1 8\nurandom True 1 9\n"
-                "16 True b'\\x00\\x00\\x00\\x00' 1\n"
-                "No space left on device\n"
-                "no file in /dev\n");
+    live_prints(
+        "import os, stat\n"
+        "print(sorted(os.listdir('/dev')))\n"
+        "for d in 'null', 'zero', 'full', 'random', 'urandom':\n"
+        "    s = os.stat('/dev/' + d)\n"
+        "    print(d, stat.S_ISCHR(s.st_mode), os.major(s.st_rdev), os.minor(s.st_rdev))\n"
+        "print(len(open('/dev/urandom', 'rb', 0).read(16)), open('/dev/null').read() == '',\n"
+        "      open('/dev/zero', 'rb', 0).read(4), open('/dev/null', 'w').write('x'))\n"
+        "try: open('/dev/full', 'w', buffering=1).write('x\\n')\n"
+        "except OSError as e: print(e.strerror)\n"
+        "try: open('/dev/made', 'w')\n"
+        "except OSError: print('no file in /dev')\n",
+        "['fd', 'full', 'null', 'random', 'shm', 'stderr', 'stdin', 'stdout', 'urandom', "
+        "'zero']\n"
+        "null True 1 3\nzero True 1 5\nfull True 1 7\nrandom True 1 8\nurandom True 1 9\n"
+        "16 True b'\\x00\\x00\\x00\\x00' 1\n"
+        "No space left on device\n"
+        "no file in /dev\n");
 }
 
 static void no_device_anywhere_else_opens_or_can_be_made(void **state) {
     (void)state;
-    live_prints("import os, stat\n"
-                "opened = []\n"
-                "for d, dirs, files in os.walk('/'):\n"
-                "    if d == '/': dirs[:] = [x for x in dirs if x not in ('proc', 'dev')]\n"
-                "    for f in files:\n"
-                "        p = os.path.join(d, f)\n"
-                "        m = os.lstat(p).st_mode\n"
-                "        if stat.S_ISCHR(m) or stat.S_ISBLK(m):\n"
-                "            try: os.open(p, os.O_RDONLY | os.O_NONBLOCK); opened.append(p)\n"
-                "            except OSError: pass\n"
-                "print(opened)\n"
-                "for dev in (1, 1), (5, 0), (8, 0), (10, 232), (1, 3):\n"
-                "    for kind in stat.S_IFCHR, stat.S_IFBLK:\n"
-                "        try: os.mknod('/tmp/dev', kind | 0o666, os.makedev(*dev)); print('made', dev)\n"
-                "        except OSError: pass\n",
-                "[]\n");
+    live_prints(
+        "import os, stat\n"
+        "opened = []\n"
+        "for d, dirs, files in os.walk('/'):\n"
+        "    if d == '/': dirs[:] = [x for x in dirs if x not in ('proc', 'dev')]\n"
+        "    for f in files:\n"
+        "        p = os.path.join(d, f)\n"
+        "        m = os.lstat(p).st_mode\n"
+        "        if stat.S_ISCHR(m) or stat.S_ISBLK(m):\n"
+        "            try: os.open(p, os.O_RDONLY | os.O_NONBLOCK); opened.append(p)\n"
+        "            except OSError: pass\n"
+        "print(opened)\n"
+        "for dev in (1, 1), (5, 0), (8, 0), (10, 232), (1, 3):\n"
+        "    for kind in stat.S_IFCHR, stat.S_IFBLK:\n"
+        "        try: os.mknod('/tmp/dev', kind | 0o666, os.makedev(*dev)); print('made', dev)\n"
+        "        except OSError: pass\n",
+        "[]\n");
 }
 
 /* S5 */
@@ -275,8 +278,10 @@ static void every_mount_is_one_of_ours(void **state) {
         "    o = f[5].split(',')\n"
         "    need = {'nosuid'} | ({'nodev'} if not f[4].startswith('/dev') else set())\n"
         "    need |= {'ro'} if f[4] in ('/', '/proc', '/dev') else set()\n"
-        "    need |= {'noexec'} if f[4] in ('/proc', '/dev', '/dev/shm', '/tmp', '/home') else set()\n"
-        "    if f[4] in own - {'/dev/' + d for d in ('null', 'zero', 'full', 'random', 'urandom')}\\\n"
+        "    need |= {'noexec'} if f[4] in ('/proc', '/dev', '/dev/shm', '/tmp', '/home') else "
+        "set()\n"
+        "    if f[4] in own - {'/dev/' + d for d in ('null', 'zero', 'full', 'random', "
+        "'urandom')}\\\n"
         "       and not need <= set(o): print('lacks', need - set(o), line)\n"
         "    if 'master:' in line or 'shared:' in line: print('propagates:', line)\n",
         "");
@@ -320,12 +325,13 @@ static void multiprocessing_works(void **state) {
 /* S8 */
 static void the_user_has_a_name_a_home_and_a_place_for_files(void **state) {
     (void)state;
-    live_prints("import getpass, os, pathlib, tempfile\n"
-                "print(getpass.getuser(), os.getuid(), os.getgid(), os.getgroups() in ([], [1000]))\n"
-                "with tempfile.TemporaryFile() as f: print(f.write(b'x'), tempfile.gettempdir())\n"
-                "p = pathlib.Path.home() / 'a'\n"
-                "print(p, p.write_text('b'), p.read_text())\n",
-                "box 1000 1000 True\n1 /tmp\n/home/box/a 1 b\n");
+    live_prints(
+        "import getpass, os, pathlib, tempfile\n"
+        "print(getpass.getuser(), os.getuid(), os.getgid(), os.getgroups() in ([], [1000]))\n"
+        "with tempfile.TemporaryFile() as f: print(f.write(b'x'), tempfile.gettempdir())\n"
+        "p = pathlib.Path.home() / 'a'\n"
+        "print(p, p.write_text('b'), p.read_text())\n",
+        "box 1000 1000 True\n1 /tmp\n/home/box/a 1 b\n");
 }
 
 /* S9 */
@@ -333,11 +339,12 @@ static void text_is_utf8_whatever_the_callers_locale(void **state) {
     (void)state;
     assert_int_equal(setenv("LANG", "C", 1), 0);
     assert_int_equal(setenv("LC_ALL", "POSIX", 1), 0);
-    mayfly_result *r = live_python("import sys\n"
-                                   "print('\\u00e9', sys.stdout.encoding, sys.getfilesystemencoding())\n"
-                                   "open('/tmp/\\u00e9', 'w').write('\\u00e9')\n"
-                                   "print(len(open('/tmp/\\u00e9', 'rb').read()))\n",
-                                   NULL);
+    mayfly_result *r =
+        live_python("import sys\n"
+                    "print('\\u00e9', sys.stdout.encoding, sys.getfilesystemencoding())\n"
+                    "open('/tmp/\\u00e9', 'w').write('\\u00e9')\n"
+                    "print(len(open('/tmp/\\u00e9', 'rb').read()))\n",
+                    NULL);
     (void)unsetenv("LC_ALL");
     live_expect(r, MAYFLY_EXITED, 0);
     assert_string_equal(r->out.data, "\xc3\xa9 utf-8 utf-8\n2\n");
@@ -346,17 +353,18 @@ static void text_is_utf8_whatever_the_callers_locale(void **state) {
 
 static void threads_subprocesses_and_asyncio_work(void **state) {
     (void)state;
-    live_prints("import asyncio, subprocess, threading\n"
-                "t = [threading.Thread(target=lambda: None) for i in range(20)]\n"
-                "for x in t: x.start()\n"
-                "for x in t: x.join()\n"
-                "print(subprocess.run(['sh', '-c', 'echo $((6*7)); exit 3'], capture_output=True))\n"
-                "async def main():\n"
-                "    p = await asyncio.create_subprocess_exec('echo', 'hi', stdout=-1)\n"
-                "    print((await p.communicate())[0])\n"
-                "asyncio.run(main())\n",
-                "CompletedProcess(args=['sh', '-c', 'echo $((6*7)); exit 3'], returncode=3, "
-                "stdout=b'42\\n', stderr=b'')\nb'hi\\n'\n");
+    live_prints(
+        "import asyncio, subprocess, threading\n"
+        "t = [threading.Thread(target=lambda: None) for i in range(20)]\n"
+        "for x in t: x.start()\n"
+        "for x in t: x.join()\n"
+        "print(subprocess.run(['sh', '-c', 'echo $((6*7)); exit 3'], capture_output=True))\n"
+        "async def main():\n"
+        "    p = await asyncio.create_subprocess_exec('echo', 'hi', stdout=-1)\n"
+        "    print((await p.communicate())[0])\n"
+        "asyncio.run(main())\n",
+        "CompletedProcess(args=['sh', '-c', 'echo $((6*7)); exit 3'], returncode=3, "
+        "stdout=b'42\\n', stderr=b'')\nb'hi\\n'\n");
 }
 
 /* ------------------------------------------------------------------ network */
@@ -376,16 +384,17 @@ static void the_box_has_a_loopback_of_its_own(void **state) {
     assert_int_equal(listen(host, 5), 0);
     assert_int_equal(getsockname(host, (struct sockaddr *)&here, &len), 0);
     unsigned port = ntohs(here.sin_port);
-    (void)snprintf(code, sizeof(code),
-                   "import socket, sys, time\n"
-                   "try: socket.create_connection(('127.0.0.1', %u), 5); print('the host answers')\n"
-                   "except ConnectionRefusedError: pass\n"
-                   "s = socket.create_server(('127.0.0.1', %u))\n"
-                   "c = socket.create_connection(('127.0.0.1', %u), 5)\n"
-                   "a = s.accept()[0]\n"
-                   "c.sendall(b'ping'); print(a.recv(4).decode())\n"
-                   "time.sleep(100)\n",
-                   port, port, port);
+    (void)snprintf(
+        code, sizeof(code),
+        "import socket, sys, time\n"
+        "try: socket.create_connection(('127.0.0.1', %u), 5); print('the host answers')\n"
+        "except ConnectionRefusedError: pass\n"
+        "s = socket.create_server(('127.0.0.1', %u))\n"
+        "c = socket.create_connection(('127.0.0.1', %u), 5)\n"
+        "a = s.accept()[0]\n"
+        "c.sendall(b'ping'); print(a.recv(4).decode())\n"
+        "time.sleep(100)\n",
+        port, port, port);
     beside_start(&beside, code, NULL);
     beside_line(&beside, line, sizeof(line));
     /* With the host's own server gone, nothing may answer there. */
@@ -443,13 +452,14 @@ static void an_abstract_socket_of_another_box_or_of_the_host_is_not_there(void *
     assert_int_equal(listen(host, 5), 0);
     beside_start(&beside, server, NULL);
     beside_line(&beside, line, sizeof(line));
-    mayfly_result *r = live_python("import socket\n"
-                                   "for n in 'box', 'host':\n"
-                                   "    try:\n"
-                                   "        socket.socket(socket.AF_UNIX).connect('\\0mayfly-test-' + n)\n"
-                                   "        print('connected to the', n)\n"
-                                   "    except OSError as e: print('refused')\n",
-                                   NULL);
+    mayfly_result *r =
+        live_python("import socket\n"
+                    "for n in 'box', 'host':\n"
+                    "    try:\n"
+                    "        socket.socket(socket.AF_UNIX).connect('\\0mayfly-test-' + n)\n"
+                    "        print('connected to the', n)\n"
+                    "    except OSError as e: print('refused')\n",
+                    NULL);
     mayfly_result *first = beside_end(&beside);
     (void)close(host);
     assert_string_equal(line, "bound");
@@ -461,12 +471,13 @@ static void an_abstract_socket_of_another_box_or_of_the_host_is_not_there(void *
 
 static void two_boxes_share_no_process_no_file_and_no_queue(void **state) {
     (void)state;
-    const char *first = "import os, time\n"
-                        "open('/tmp/mine', 'w').write('x'); open('/dev/shm/mine', 'w').write('x')\n"
-                        "import ctypes\n"
-                        "libc = ctypes.CDLL(None, use_errno=True)\n"
-                        "print('here' if libc.shmget(4711, 4096, 0o1666) >= 0 else 'no shm', flush=True)\n"
-                        "time.sleep(100)\n";
+    const char *first =
+        "import os, time\n"
+        "open('/tmp/mine', 'w').write('x'); open('/dev/shm/mine', 'w').write('x')\n"
+        "import ctypes\n"
+        "libc = ctypes.CDLL(None, use_errno=True)\n"
+        "print('here' if libc.shmget(4711, 4096, 0o1666) >= 0 else 'no shm', flush=True)\n"
+        "time.sleep(100)\n";
     const char *second =
         "import ctypes, os\n"
         "libc = ctypes.CDLL(None, use_errno=True)\n"
@@ -526,15 +537,16 @@ static void nor_can_a_file_without_a_name(void **state) {
 
 static void an_ordinary_user_without_any_capability_or_a_way_to_one(void **state) {
     (void)state;
-    live_prints("import os\n"
-                "want = 'CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp'.split()\n"
-                "f = dict(l.split(':', 1) for l in open('/proc/self/status'))\n"
-                "print([int(f[k].strip(), 16) for k in want])\n"
-                "print(os.getresuid(), os.getresgid(), os.getsid(0) == os.getpid() == os.getpgrp())\n"
-                "for f in os.setuid, os.setgid:\n"
-                "    try: f(0); print('became root')\n"
-                "    except OSError: pass\n",
-                "[0, 0, 0, 0, 0, 1, 2]\n(1000, 1000, 1000) (1000, 1000, 1000) True\n");
+    live_prints(
+        "import os\n"
+        "want = 'CapInh CapPrm CapEff CapBnd CapAmb NoNewPrivs Seccomp'.split()\n"
+        "f = dict(l.split(':', 1) for l in open('/proc/self/status'))\n"
+        "print([int(f[k].strip(), 16) for k in want])\n"
+        "print(os.getresuid(), os.getresgid(), os.getsid(0) == os.getpid() == os.getpgrp())\n"
+        "for f in os.setuid, os.setgid:\n"
+        "    try: f(0); print('became root')\n"
+        "    except OSError: pass\n",
+        "[0, 0, 0, 0, 0, 1, 2]\n(1000, 1000, 1000) (1000, 1000, 1000) True\n");
 }
 
 /* Starts code that makes raw calls: `call(nr, …)` gives the result, or the name of the error. */
@@ -552,10 +564,11 @@ static void an_ordinary_user_without_any_capability_or_a_way_to_one(void **state
 /* S13 */
 static void unknown_calls_are_enosys_and_refused_ones_an_errno(void **state) {
     (void)state;
-    live_prints(CALLS "import threading\n"
-                      "print(call(9999), call(435, 0, 0), call(39) == os.getpid())\n" /* clone3, getpid */
-                      "t = threading.Thread(target=lambda: print('a thread')); t.start(); t.join()\n"
-                      "print(call(425, 1, 0) in ('EPERM', 'ENOSYS'))\n", /* io_uring_setup */
+    live_prints(CALLS
+                "import threading\n"
+                "print(call(9999), call(435, 0, 0), call(39) == os.getpid())\n" /* clone3, getpid */
+                "t = threading.Thread(target=lambda: print('a thread')); t.start(); t.join()\n"
+                "print(call(425, 1, 0) in ('EPERM', 'ENOSYS'))\n", /* io_uring_setup */
                 "ENOSYS ENOSYS True\na thread\nTrue\n");
 }
 
@@ -606,78 +619,82 @@ static void no_keystroke_can_be_pushed_into_a_terminal(void **state) {
 /* S16 */
 static void only_sockets_of_unix_and_internet_can_be_made(void **state) {
     (void)state;
-    live_prints(CALLS "made = []\n"
-                      "for family in range(1, 64):\n"
-                      "    for kind in 1, 2, 5, 3, 10:\n"
-                      "        for protocol in 0, 1, 255:\n"
-                      "            r = call(41, family, kind, protocol)\n"
-                      "            if isinstance(r, int):\n"
-                      "                made.append((family, kind)); os.close(r)\n"
-                      "print(sorted({f for f, k in made} - {1, 2, 10}),\n"
-                      "      sorted({(f, k) for f, k in made if k not in (1, 2, 5)} - {(1, 3)}))\n"
-                      "print((1, 1) in made, (2, 1) in made, (2, 2) in made)\n"
-                      "print({call(41, f, 3, 0) for f in (40, 17, 38, 16)}, call(41, 2 + (1 << 32), 3, 0))\n",
-                "[] []\nTrue True True\n{'EPERM'} EPERM\n");
+    live_prints(
+        CALLS
+        "made = []\n"
+        "for family in range(1, 64):\n"
+        "    for kind in 1, 2, 5, 3, 10:\n"
+        "        for protocol in 0, 1, 255:\n"
+        "            r = call(41, family, kind, protocol)\n"
+        "            if isinstance(r, int):\n"
+        "                made.append((family, kind)); os.close(r)\n"
+        "print(sorted({f for f, k in made} - {1, 2, 10}),\n"
+        "      sorted({(f, k) for f, k in made if k not in (1, 2, 5)} - {(1, 3)}))\n"
+        "print((1, 1) in made, (2, 1) in made, (2, 2) in made)\n"
+        "print({call(41, f, 3, 0) for f in (40, 17, 38, 16)}, call(41, 2 + (1 << 32), 3, 0))\n",
+        "[] []\nTrue True True\n{'EPERM'} EPERM\n");
 }
 
 /* S17 */
 static void ways_to_more_privilege_are_refused(void **state) {
     (void)state;
-    live_prints(CALLS
-                "refused = {'EPERM', 'EACCES', 'ENOSYS', 'ESRCH', 'ENOSPC'}\n"
-                "def no(what, r):\n"
-                "    if r not in refused: print(what, r)\n"
-                "new = 0x10000000\n"
-                "no('unshare', call(272, new))\n"
-                "no('unshare all', call(272, 0x7e020000))\n"
-                "no('clone', call(56, new | 17, 0, 0, 0, 0))\n"
-                "no('setns', call(308, os.open('/proc/self/ns/net', os.O_RDONLY), 0))\n"
-                "s = ctypes.create_string_buffer(b'tmpfs'); p = ctypes.addressof(s)\n"
-                "t = ctypes.create_string_buffer(b'/tmp'); q = ctypes.addressof(t)\n"
-                "no('mount', call(165, p, q, p, 0, 0))\n"
-                "no('umount', call(166, q, 2))\n"
-                "no('fsopen', call(430, p, 0))\n"
-                "no('open_tree', call(428, -100, q, 1))\n"
-                "no('move_mount', call(429, -100, q, -100, q, 0))\n"
-                "no('mount_setattr', call(442, -100, q, 0, p, 32))\n"
-                "no('pivot_root', call(155, q, q))\n"
-                "no('chroot', call(161, q))\n"
-                "no('keyctl', call(250, 0, -3, 0))\n"
-                "no('add_key', call(248, p, p, p, 1, -3))\n"
-                "no('bpf', call(321, 0, p, 8))\n"
-                "no('perf_event_open', call(298, p, 0, -1, -1, 0))\n"
-                "no('userfaultfd', call(323, 0))\n"
-                "no('ptrace attach', call(101, 16, 1, 0, 0))\n"
-                "no('ptrace seize', call(101, 0x4206, 1, 0, 0))\n"
-                "no('process_vm_readv', call(310, 1, p, 1, p, 1, 0))\n"
-                "no('pidfd_getfd', call(438, 0, 0, 0))\n"
-                "no('open_by_handle_at', call(304, -100, p, 0))\n"
-                "no('kexec_load', call(246, 0, 0, 0, 0))\n"
-                "no('init_module', call(175, p, 5, p))\n"
-                "no('reboot', call(169, 0xfee1dead - (1 << 32), 0x28121969, 0, 0))\n"
-                "no('iopl', call(172, 3))\n"
-                "no('sethostname', call(170, p, 5))\n"
-                "no('settimeofday', call(164, p, 0))\n"
-                "for f in 'environ', 'mem', 'maps', 'root', 'cwd', 'fd', 'exe', 'ns/user':\n"
-                "    try: os.stat('/proc/1/' + f); os.open('/proc/1/' + f, os.O_RDONLY); print(f, 'read')\n"
-                "    except OSError: pass\n"
-                "for sig in 0, 9, 15:\n"
-                "    try: os.kill(1, sig); print('reached init')\n"
-                "    except OSError: pass\n"
-                "print('end')\n",
-                "end\n");
+    live_prints(
+        CALLS
+        "refused = {'EPERM', 'EACCES', 'ENOSYS', 'ESRCH', 'ENOSPC'}\n"
+        "def no(what, r):\n"
+        "    if r not in refused: print(what, r)\n"
+        "new = 0x10000000\n"
+        "no('unshare', call(272, new))\n"
+        "no('unshare all', call(272, 0x7e020000))\n"
+        "no('clone', call(56, new | 17, 0, 0, 0, 0))\n"
+        "no('setns', call(308, os.open('/proc/self/ns/net', os.O_RDONLY), 0))\n"
+        "s = ctypes.create_string_buffer(b'tmpfs'); p = ctypes.addressof(s)\n"
+        "t = ctypes.create_string_buffer(b'/tmp'); q = ctypes.addressof(t)\n"
+        "no('mount', call(165, p, q, p, 0, 0))\n"
+        "no('umount', call(166, q, 2))\n"
+        "no('fsopen', call(430, p, 0))\n"
+        "no('open_tree', call(428, -100, q, 1))\n"
+        "no('move_mount', call(429, -100, q, -100, q, 0))\n"
+        "no('mount_setattr', call(442, -100, q, 0, p, 32))\n"
+        "no('pivot_root', call(155, q, q))\n"
+        "no('chroot', call(161, q))\n"
+        "no('keyctl', call(250, 0, -3, 0))\n"
+        "no('add_key', call(248, p, p, p, 1, -3))\n"
+        "no('bpf', call(321, 0, p, 8))\n"
+        "no('perf_event_open', call(298, p, 0, -1, -1, 0))\n"
+        "no('userfaultfd', call(323, 0))\n"
+        "no('ptrace attach', call(101, 16, 1, 0, 0))\n"
+        "no('ptrace seize', call(101, 0x4206, 1, 0, 0))\n"
+        "no('process_vm_readv', call(310, 1, p, 1, p, 1, 0))\n"
+        "no('pidfd_getfd', call(438, 0, 0, 0))\n"
+        "no('open_by_handle_at', call(304, -100, p, 0))\n"
+        "no('kexec_load', call(246, 0, 0, 0, 0))\n"
+        "no('init_module', call(175, p, 5, p))\n"
+        "no('reboot', call(169, 0xfee1dead - (1 << 32), 0x28121969, 0, 0))\n"
+        "no('iopl', call(172, 3))\n"
+        "no('sethostname', call(170, p, 5))\n"
+        "no('settimeofday', call(164, p, 0))\n"
+        "for f in 'environ', 'mem', 'maps', 'root', 'cwd', 'fd', 'exe', 'ns/user':\n"
+        "    try: os.stat('/proc/1/' + f); os.open('/proc/1/' + f, os.O_RDONLY); print(f, 'read')\n"
+        "    except OSError: pass\n"
+        "for sig in 0, 9, 15:\n"
+        "    try: os.kill(1, sig); print('reached init')\n"
+        "    except OSError: pass\n"
+        "print('end')\n",
+        "end\n");
 }
 
 #endif
 
 static void programs_of_the_rootfs_cannot_do_it_either(void **state) {
     (void)state;
-    mayfly_result *r = live_sh("for c in 'unshare -r true' 'unshare -n true' 'mount -t tmpfs x /tmp' "
-                               "'chroot / true' 'hostname x' 'nsenter -t 1 -m true' 'su -c true' "
-                               "'dmesg' 'date -s 12:00'; do "
-                               "command -v ${c%% *} >/dev/null || continue; "
-                               "$c </dev/null >/dev/null 2>&1 && echo \"$c: done\"; done; echo end",
-                               NULL);
+    mayfly_result *r =
+        live_sh("for c in 'unshare -r true' 'unshare -n true' 'mount -t tmpfs x /tmp' "
+                "'chroot / true' 'hostname x' 'nsenter -t 1 -m true' 'su -c true' "
+                "'dmesg' 'date -s 12:00'; do "
+                "command -v ${c%% *} >/dev/null || continue; "
+                "$c </dev/null >/dev/null 2>&1 && echo \"$c: done\"; done; echo end",
+                NULL);
     live_expect(r, MAYFLY_EXITED, 0);
     assert_string_equal(r->out.data, "end\n");
     mayfly_result_free(r);

@@ -25,9 +25,9 @@ static const struct seccomp_data call = {
 #define RUN(...)                                                                                   \
     bpf_run((const struct sock_filter[]){__VA_ARGS__},                                             \
             ARRAY_LEN(((const struct sock_filter[]){__VA_ARGS__})), &call)
-#define LOAD(at)   S(BPF_LD | BPF_W | BPF_ABS, at)
-#define RET_A      S(BPF_RET | BPF_A, 0)
-#define KILLED     SECCOMP_RET_KILL_PROCESS
+#define LOAD(at) S(BPF_LD | BPF_W | BPF_ABS, at)
+#define RET_A S(BPF_RET | BPF_A, 0)
+#define KILLED SECCOMP_RET_KILL_PROCESS
 #define assert_u32(a, b) assert_int_equal((uint32_t)(a), (uint32_t)(b))
 
 static void a_constant_is_returned(void **unused) {
@@ -88,14 +88,10 @@ static void arithmetic_is_of_32_bits_and_takes_a_constant_or_the_register(void *
         uint16_t op;
         uint32_t a, v, want;
     } rows[] = {
-        {BPF_ADD, UINT32_MAX, 2, 1},
-        {BPF_SUB, 1, 2, UINT32_MAX},
-        {BPF_MUL, 0x10000, 0x10001, 0x10000},
-        {BPF_DIV, 0xffffffff, 16, 0x0fffffff},
-        {BPF_OR, 0xf0, 0x0f, 0xff},
-        {BPF_AND, 0xff, 0x3c, 0x3c},
-        {BPF_XOR, 0xff, 0x0f, 0xf0},
-        {BPF_LSH, 3, 31, 0x80000000},
+        {BPF_ADD, UINT32_MAX, 2, 1},          {BPF_SUB, 1, 2, UINT32_MAX},
+        {BPF_MUL, 0x10000, 0x10001, 0x10000}, {BPF_DIV, 0xffffffff, 16, 0x0fffffff},
+        {BPF_OR, 0xf0, 0x0f, 0xff},           {BPF_AND, 0xff, 0x3c, 0x3c},
+        {BPF_XOR, 0xff, 0x0f, 0xf0},          {BPF_LSH, 3, 31, 0x80000000},
         {BPF_RSH, 0x80000000, 31, 1},
     };
 
@@ -179,10 +175,12 @@ static bool kernel_takes(unsigned code) {
                                       BPF_ALU | BPF_NEG};
 
     for (size_t i = 0; i < ARRAY_LEN(alu); i++)
-        if (code == (unsigned)(BPF_ALU | BPF_K | alu[i]) || code == (unsigned)(BPF_ALU | BPF_X | alu[i]))
+        if (code == (unsigned)(BPF_ALU | BPF_K | alu[i]) ||
+            code == (unsigned)(BPF_ALU | BPF_X | alu[i]))
             return true;
     for (size_t i = 0; i < ARRAY_LEN(jmp); i++)
-        if (code == (unsigned)(BPF_JMP | BPF_K | jmp[i]) || code == (unsigned)(BPF_JMP | BPF_X | jmp[i]))
+        if (code == (unsigned)(BPF_JMP | BPF_K | jmp[i]) ||
+            code == (unsigned)(BPF_JMP | BPF_X | jmp[i]))
             return true;
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
         if (code == others[i])

@@ -68,7 +68,8 @@ static void a_rule_is_read_with_all_that_it_says(void **unused) {
         " \"syscalls\": [{\"names\": [\"clone\", \"no_such_call\"], \"action\": \"SCMP_ACT_ERRNO\","
         " \"errnoRet\": 12, \"comment\": \"why\","
         " \"args\": [{\"index\": 5, \"value\": 2114060288, \"valueTwo\": 3,"
-        " \"op\": \"SCMP_CMP_MASKED_EQ\"}, {\"index\": 0, \"value\": 0, \"op\": \"SCMP_CMP_NE\"}]}]}");
+        " \"op\": \"SCMP_CMP_MASKED_EQ\"}, {\"index\": 0, \"value\": 0, \"op\": "
+        "\"SCMP_CMP_NE\"}]}]}");
 
     (void)unused;
     assert_int_equal(p.default_action, PROFILE_ERRNO);
@@ -90,9 +91,10 @@ static void a_rule_is_read_with_all_that_it_says(void **unused) {
 }
 
 static void what_is_not_said_has_dockers_default(void **unused) {
-    struct profile p = read_ok("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": ["
-                               "{\"name\": \"read\", \"action\": \"SCMP_ACT_ERRNO\", \"args\": null,"
-                               " \"includes\": {}, \"excludes\": null}]}");
+    struct profile p =
+        read_ok("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": ["
+                "{\"name\": \"read\", \"action\": \"SCMP_ACT_ERRNO\", \"args\": null,"
+                " \"includes\": {}, \"excludes\": null}]}");
 
     (void)unused;
     assert_int_equal(p.default_error, EPERM);
@@ -105,9 +107,10 @@ static void what_is_not_said_has_dockers_default(void **unused) {
 }
 
 static void an_errno_may_be_named(void **unused) {
-    struct profile p = read_ok("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"defaultErrno\": \"ENOSYS\","
-                               " \"syscalls\": [{\"name\": \"socket\", \"action\":"
-                               " \"SCMP_ACT_ERRNO\", \"errno\": \"EINVAL\", \"errnoRet\": 22}]}");
+    struct profile p =
+        read_ok("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"defaultErrno\": \"ENOSYS\","
+                " \"syscalls\": [{\"name\": \"socket\", \"action\":"
+                " \"SCMP_ACT_ERRNO\", \"errno\": \"EINVAL\", \"errnoRet\": 22}]}");
 
     (void)unused;
     assert_int_equal(p.default_error, ENOSYS);
@@ -123,12 +126,9 @@ static void every_action_and_comparison_is_known(void **unused) {
     static const struct {
         const char *name;
         enum profile_action action;
-    } actions[] = {{"ALLOW", PROFILE_ALLOW},
-                   {"LOG", PROFILE_LOG},
-                   {"ERRNO", PROFILE_ERRNO},
-                   {"TRAP", PROFILE_TRAP},
-                   {"KILL", PROFILE_KILL_THREAD},
-                   {"KILL_THREAD", PROFILE_KILL_THREAD},
+    } actions[] = {{"ALLOW", PROFILE_ALLOW},      {"LOG", PROFILE_LOG},
+                   {"ERRNO", PROFILE_ERRNO},      {"TRAP", PROFILE_TRAP},
+                   {"KILL", PROFILE_KILL_THREAD}, {"KILL_THREAD", PROFILE_KILL_THREAD},
                    {"KILL_PROCESS", PROFILE_KILL}};
     static const char *const ops[] = {"NE", "LT", "LE", "EQ", "GE", "GT", "MASKED_EQ"};
     char text[256];
@@ -193,18 +193,19 @@ static void all_conditions_of_a_rule_must_hold(void **unused) {
 }
 
 static void what_is_of_no_use_to_a_box_is_read_all_the_same(void **unused) {
-    struct profile p = read_ok(
-        "{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": [],"
-        " \"archMap\": [{\"architecture\": \"SCMP_ARCH_X86_64\","
-        " \"subArchitectures\": [\"SCMP_ARCH_X86\", \"SCMP_ARCH_X32\"]}, {\"architecture\":"
-        " \"SCMP_ARCH_RISCV64\", \"subArchitectures\": null}],"
-        " \"flags\": [\"SECCOMP_FILTER_FLAG_LOG\"], \"listenerPath\": \"/x\","
-        " \"listenerMetadata\": \"y\"}");
+    struct profile p =
+        read_ok("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": [],"
+                " \"archMap\": [{\"architecture\": \"SCMP_ARCH_X86_64\","
+                " \"subArchitectures\": [\"SCMP_ARCH_X86\", \"SCMP_ARCH_X32\"]}, {\"architecture\":"
+                " \"SCMP_ARCH_RISCV64\", \"subArchitectures\": null}],"
+                " \"flags\": [\"SECCOMP_FILTER_FLAG_LOG\"], \"listenerPath\": \"/x\","
+                " \"listenerMetadata\": \"y\"}");
 
     (void)unused;
     assert_int_equal(p.n_rules, 0);
     arena_done(&p.arena);
-    p = read_ok("{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"architectures\": [\"SCMP_ARCH_X86_64\"]}");
+    p = read_ok(
+        "{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"architectures\": [\"SCMP_ARCH_X86_64\"]}");
     arena_done(&p.arena);
 }
 
@@ -213,8 +214,8 @@ static void a_text_that_is_not_json_is_refused_with_its_line(void **unused) {
     refused("{\n \"defaultAction\": ,\n}", "line 2", "");
     refused("", "line 1", "");
     refused("{\"defaultAction\": \"SCMP_ACT_ERRNO\"} x", "line 1", "end of file");
-    refused("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"defaultAction\": \"SCMP_ACT_ALLOW\"}", "line 1",
-            "duplicate");
+    refused("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"defaultAction\": \"SCMP_ACT_ALLOW\"}",
+            "line 1", "duplicate");
 }
 
 static void an_unknown_member_is_refused_by_name(void **unused) {
@@ -223,8 +224,9 @@ static void an_unknown_member_is_refused_by_name(void **unused) {
     refused("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscals\": []}", "syscals", "member");
     refused(RULE(", \"arg\": []"), "syscalls[0].arg:", "member");
     refused(RULE(", \"includes\": {\"cap\": []}"), "syscalls[0].includes.cap:", "member");
-    refused(RULE(", \"args\": [{\"index\": 0, \"value\": 1, \"op\": \"SCMP_CMP_EQ\", \"value2\": 2}]"),
-            "syscalls[0].args[0].value2:", "member");
+    refused(
+        RULE(", \"args\": [{\"index\": 0, \"value\": 1, \"op\": \"SCMP_CMP_EQ\", \"value2\": 2}]"),
+        "syscalls[0].args[0].value2:", "member");
     refused("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"archMap\": [{\"arch\": \"x\"}]}",
             "archMap[0].arch:", "member");
 }
@@ -234,11 +236,13 @@ static void a_condition_of_the_wrong_kind_is_refused(void **unused) {
     (void)unused;
     refused(RULE(", \"args\": {\"index\": 0}"), "syscalls[0].args:", "list");
     refused(RULE(", \"args\": [7]"), "syscalls[0].args[0]:", "object");
-    refused(RULE(", \"args\": [{\"value\": 1, \"op\": \"SCMP_CMP_EQ\"}]"), "args[0].index:", "missing");
-    refused(RULE(", \"args\": [{\"index\": 1, \"op\": \"SCMP_CMP_EQ\"}]"), "args[0].value:", "missing");
+    refused(RULE(", \"args\": [{\"value\": 1, \"op\": \"SCMP_CMP_EQ\"}]"),
+            "args[0].index:", "missing");
+    refused(RULE(", \"args\": [{\"index\": 1, \"op\": \"SCMP_CMP_EQ\"}]"),
+            "args[0].value:", "missing");
     refused(RULE(", \"args\": [{\"index\": 1, \"value\": 1}]"), "args[0].op:", "missing");
-    refused(RULE(", \"args\": [{\"index\": 6, \"value\": 1, \"op\": \"SCMP_CMP_EQ\"}]"), "args[0].index:",
-            "range");
+    refused(RULE(", \"args\": [{\"index\": 6, \"value\": 1, \"op\": \"SCMP_CMP_EQ\"}]"),
+            "args[0].index:", "range");
     refused(RULE(", \"args\": [{\"index\": 1, \"value\": \"1\", \"op\": \"SCMP_CMP_EQ\"}]"),
             "args[0].value:", "number");
     refused(RULE(", \"args\": [{\"index\": 1, \"value\": -1, \"op\": \"SCMP_CMP_EQ\"}]"),
@@ -246,7 +250,8 @@ static void a_condition_of_the_wrong_kind_is_refused(void **unused) {
     refused(RULE(", \"args\": [{\"index\": 1, \"value\": 1, \"valueTwo\": 1.5,"
                  " \"op\": \"SCMP_CMP_EQ\"}]"),
             "args[0].valueTwo:", "number");
-    refused(RULE(", \"args\": [{\"index\": 1, \"value\": 1, \"op\": \"EQ\"}]"), "args[0].op:", "known");
+    refused(RULE(", \"args\": [{\"index\": 1, \"value\": 1, \"op\": \"EQ\"}]"),
+            "args[0].op:", "known");
     refused(RULE(", \"includes\": [\"amd64\"]"), "syscalls[0].includes:", "object");
     refused(RULE(", \"includes\": {\"arches\": \"arm64\"}"), "includes.arches:", "list");
     refused(RULE(", \"includes\": {\"caps\": \"CAP_BPF\"}"), "includes.caps:", "list");
@@ -262,7 +267,8 @@ static void a_condition_of_the_wrong_kind_is_refused(void **unused) {
 static void more_than_six_arguments_are_refused(void **unused) {
     (void)unused;
 #define ONE "{\"index\": 0, \"value\": 1, \"op\": \"SCMP_CMP_EQ\"}"
-    struct profile p = read_ok(RULE(", \"args\": [" ONE "," ONE "," ONE "," ONE "," ONE "," ONE "]"));
+    struct profile p =
+        read_ok(RULE(", \"args\": [" ONE "," ONE "," ONE "," ONE "," ONE "," ONE "]"));
     assert_int_equal(p.rules[0].n_args, 6);
     arena_done(&p.arena);
     refused(RULE(", \"args\": [" ONE "," ONE "," ONE "," ONE "," ONE "," ONE "," ONE "]"),
@@ -284,16 +290,17 @@ static void actions_that_need_a_helper_or_are_unknown_are_refused(void **unused)
             "syscalls[0].action:", "TRACE");
     refused("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": [{\"names\": [\"mount\"]}]}",
             "syscalls[0].action:", "missing");
-    refused("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"defaultErrnoRet\": 4096}", "defaultErrnoRet:",
-            "range");
+    refused("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"defaultErrnoRet\": 4096}",
+            "defaultErrnoRet:", "range");
     refused(RULE(", \"errnoRet\": \"EPERM\""), "syscalls[0].errnoRet:", "number");
 }
 
 static void a_rule_names_its_calls_in_one_way(void **unused) {
     (void)unused;
     refused(RULE(", \"name\": \"write\""), "syscalls[0].names:", "not both");
-    refused("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": [{\"action\": \"SCMP_ACT_ALLOW\"}]}",
-            "syscalls[0].names:", "either");
+    refused(
+        "{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": [{\"action\": \"SCMP_ACT_ALLOW\"}]}",
+        "syscalls[0].names:", "either");
     refused("{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": ["
             "{\"names\": \"read\", \"action\": \"SCMP_ACT_ALLOW\"}]}",
             "syscalls[0].names:", "list");

@@ -33,7 +33,6 @@ static const char *const expected[] = {
     "building init EOF failed",
     "building payload EOF failed",
     "parked supervisor GO going",
-    "parked init CODE_FILE parked",
     "parked init EXIT failed",
     "parked init EOF failed",
     "parked payload EOF failed",

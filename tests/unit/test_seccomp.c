@@ -41,9 +41,9 @@
 #endif
 
 enum { LAST = 600 };
-#define ERRNO(e)  (SECCOMP_RET_ERRNO | (uint32_t)(e))
-#define PROFILE   "src/control/seccomp_default.json"
-#define PACKAGED  "/usr/share/containers/seccomp.json"
+#define ERRNO(e) (SECCOMP_RET_ERRNO | (uint32_t)(e))
+#define PROFILE "src/control/seccomp_default.json"
+#define PACKAGED "/usr/share/containers/seccomp.json"
 #define HIGH_BITS UINT64_C(0xdeadbeef00000000)
 
 /* ------------------------------------------------------------------ asking */
@@ -72,7 +72,8 @@ static void expect(uint32_t got, uint32_t want, const char *what) {
     if (got != want)
         fail_msg("%s: %s, not %s", what, words(got, a, sizeof(a)), words(want, b, sizeof(b)));
 }
-#define EXPECT(want, filter, nr, ...) expect(ASK(filter, nr, __VA_ARGS__), want, #nr " " #__VA_ARGS__)
+#define EXPECT(want, filter, nr, ...)                                                              \
+    expect(ASK(filter, nr, __VA_ARGS__), want, #nr " " #__VA_ARGS__)
 
 /* The control's plan under a profile (NULL: the default), and the filter of its row. */
 struct planned {
@@ -192,10 +193,11 @@ static bool rule_matches(const struct profile_rule *rule, const uint64_t args[6]
 }
 
 static uint32_t answer_of(enum profile_action action, int error) {
-    static const uint32_t answers[] = {
-        [PROFILE_ALLOW] = SECCOMP_RET_ALLOW,      [PROFILE_LOG] = SECCOMP_RET_LOG,
-        [PROFILE_TRAP] = SECCOMP_RET_TRAP,        [PROFILE_KILL_THREAD] = SECCOMP_RET_KILL_THREAD,
-        [PROFILE_KILL] = SECCOMP_RET_KILL_PROCESS};
+    static const uint32_t answers[] = {[PROFILE_ALLOW] = SECCOMP_RET_ALLOW,
+                                       [PROFILE_LOG] = SECCOMP_RET_LOG,
+                                       [PROFILE_TRAP] = SECCOMP_RET_TRAP,
+                                       [PROFILE_KILL_THREAD] = SECCOMP_RET_KILL_THREAD,
+                                       [PROFILE_KILL] = SECCOMP_RET_KILL_PROCESS};
 
     return action == PROFILE_ERRNO ? ERRNO(error) : answers[action];
 }
@@ -345,8 +347,8 @@ static void calls_that_nobody_knows_do_not_exist(void **state) {
 }
 
 static void foreign_architectures_are_notified_whatever_they_call(void **state) {
-    static const uint32_t foreign[] = {FOREIGN, AUDIT_ARCH_S390X, AUDIT_ARCH_RISCV64, 0,
-                                       NATIVE ^ 1, UINT32_MAX};
+    static const uint32_t foreign[] = {FOREIGN, AUDIT_ARCH_S390X, AUDIT_ARCH_RISCV64,
+                                       0,       NATIVE ^ 1,       UINT32_MAX};
     static const uint64_t none[6];
     const struct filter *f = default_filter(state);
 
@@ -421,11 +423,12 @@ static void no_ioctl_types_into_a_terminal(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(requests); i++)
         for (int bit = 31; bit < 64; bit++)
             EXPECT(ERRNO(EPERM), f, SYS_ioctl, 0, requests[i] | (bit > 31 ? BIT(bit) : 0));
-    EXPECT(SECCOMP_RET_ALLOW, f, SYS_ioctl, 0, 0x5401);               /* TCGETS: isatty */
-    EXPECT(SECCOMP_RET_ALLOW, f, SYS_ioctl, 99, 0x5413);              /* TIOCGWINSZ */
-    EXPECT(SECCOMP_RET_ALLOW, f, SYS_ioctl, 3, 0x40049409);           /* FICLONE */
-    EXPECT(SECCOMP_RET_ALLOW, f, SYS_ioctl, 3, 0x5401 | HIGH_BITS);   /* the same call to the kernel */
-    EXPECT(ERRNO(ENOSYS), f, SYS_ioctl, 3, 0xae80);                   /* KVM_RUN */
+    EXPECT(SECCOMP_RET_ALLOW, f, SYS_ioctl, 0, 0x5401);     /* TCGETS: isatty */
+    EXPECT(SECCOMP_RET_ALLOW, f, SYS_ioctl, 99, 0x5413);    /* TIOCGWINSZ */
+    EXPECT(SECCOMP_RET_ALLOW, f, SYS_ioctl, 3, 0x40049409); /* FICLONE */
+    EXPECT(SECCOMP_RET_ALLOW, f, SYS_ioctl, 3,
+           0x5401 | HIGH_BITS);                     /* the same call to the kernel */
+    EXPECT(ERRNO(ENOSYS), f, SYS_ioctl, 3, 0xae80); /* KVM_RUN */
 }
 
 static void no_clone_makes_a_namespace(void **state) {
@@ -456,18 +459,64 @@ static void no_clone_makes_a_namespace(void **state) {
 /* Each is the only wall, or the second one, before something in cases of attack: none may depend on its arguments. */
 static void what_is_knowingly_refused_is_eperm(void **state) {
     static const int refused[] = {
-        SYS_mount, SYS_umount2, SYS_pivot_root, SYS_chroot, SYS_open_tree, SYS_move_mount,
-        SYS_fsopen, SYS_fsconfig, SYS_fsmount, SYS_fspick, SYS_mount_setattr, SYS_ptrace,
-        SYS_process_vm_readv, SYS_process_vm_writev, SYS_process_madvise, SYS_kcmp,
-        SYS_pidfd_getfd, SYS_bpf, SYS_perf_event_open, SYS_userfaultfd, SYS_io_uring_setup,
-        SYS_io_uring_enter, SYS_io_uring_register, SYS_add_key, SYS_keyctl, SYS_request_key,
-        SYS_memfd_create, SYS_memfd_secret, SYS_name_to_handle_at, SYS_open_by_handle_at,
-        SYS_init_module, SYS_finit_module, SYS_delete_module, SYS_kexec_load, SYS_reboot,
-        SYS_swapon, SYS_swapoff, SYS_acct, SYS_quotactl, SYS_syslog, SYS_clock_settime,
-        SYS_settimeofday, SYS_adjtimex, SYS_clock_adjtime, SYS_sethostname, SYS_setdomainname,
-        SYS_sched_setattr, SYS_fanotify_init, SYS_fanotify_mark, SYS_vhangup,
+        SYS_mount,
+        SYS_umount2,
+        SYS_pivot_root,
+        SYS_chroot,
+        SYS_open_tree,
+        SYS_move_mount,
+        SYS_fsopen,
+        SYS_fsconfig,
+        SYS_fsmount,
+        SYS_fspick,
+        SYS_mount_setattr,
+        SYS_ptrace,
+        SYS_process_vm_readv,
+        SYS_process_vm_writev,
+        SYS_process_madvise,
+        SYS_kcmp,
+        SYS_pidfd_getfd,
+        SYS_bpf,
+        SYS_perf_event_open,
+        SYS_userfaultfd,
+        SYS_io_uring_setup,
+        SYS_io_uring_enter,
+        SYS_io_uring_register,
+        SYS_add_key,
+        SYS_keyctl,
+        SYS_request_key,
+        SYS_memfd_create,
+        SYS_memfd_secret,
+        SYS_name_to_handle_at,
+        SYS_open_by_handle_at,
+        SYS_init_module,
+        SYS_finit_module,
+        SYS_delete_module,
+        SYS_kexec_load,
+        SYS_reboot,
+        SYS_swapon,
+        SYS_swapoff,
+        SYS_acct,
+        SYS_quotactl,
+        SYS_syslog,
+        SYS_clock_settime,
+        SYS_settimeofday,
+        SYS_adjtimex,
+        SYS_clock_adjtime,
+        SYS_sethostname,
+        SYS_setdomainname,
+        SYS_sched_setattr,
+        SYS_fanotify_init,
+        SYS_fanotify_mark,
+        SYS_vhangup,
 #if defined(__x86_64__)
-        SYS_kexec_file_load, SYS_iopl, SYS_ioperm, SYS_modify_ldt, SYS_uselib, SYS_ustat, SYS_sysfs,
+        SYS_kexec_file_load,
+        SYS_iopl,
+        SYS_ioperm,
+        SYS_modify_ldt,
+        SYS_uselib,
+        SYS_ustat,
+        SYS_sysfs,
 #endif
     };
     const struct filter *f = default_filter(state);
@@ -489,16 +538,18 @@ static void nodes_are_files_fifos_and_sockets(void **state) {
     static const struct {
         uint64_t type;
         bool pass;
-    } types[] = {{0, true},        {S_IFREG, true},  {S_IFIFO, true}, {S_IFSOCK, true},
+    } types[] = {{0, true},        {S_IFREG, true},  {S_IFIFO, true},  {S_IFSOCK, true},
                  {S_IFCHR, false}, {S_IFBLK, false}, {S_IFDIR, false}, {S_IFLNK, false}};
     const struct filter *f = default_filter(state);
 
     for (size_t i = 0; i < ARRAY_LEN(types); i++)
         for (uint64_t mode = 0; mode < 010000; mode += 0111) {
             uint64_t m = types[i].type | mode;
-            assert_int_equal(ASK(f, SYS_mknodat, 0, 0, m, 0x103) == SECCOMP_RET_ALLOW, types[i].pass);
+            assert_int_equal(ASK(f, SYS_mknodat, 0, 0, m, 0x103) == SECCOMP_RET_ALLOW,
+                             types[i].pass);
             if (!types[i].pass)
-                assert_int_not_equal(ASK(f, SYS_mknodat, 0, 0, m | HIGH_BITS, 0x103), SECCOMP_RET_ALLOW);
+                assert_int_not_equal(ASK(f, SYS_mknodat, 0, 0, m | HIGH_BITS, 0x103),
+                                     SECCOMP_RET_ALLOW);
 #ifdef SYS_mknod
             assert_int_equal(ASK(f, SYS_mknod, 0, m, 0x103) == SECCOMP_RET_ALLOW, types[i].pass);
 #endif
@@ -543,19 +594,80 @@ static void scheduling_is_not_real_time(void **state) {
 /* Python's start, threads, processes, asyncio, copying and timing would not work without one of these. */
 static void what_programs_need_is_allowed(void **state) {
     static const int needed[] = {
-        SYS_read, SYS_write, SYS_openat, SYS_close, SYS_newfstatat, SYS_statx, SYS_lseek, SYS_mmap,
-        SYS_mprotect, SYS_munmap, SYS_brk, SYS_mremap, SYS_madvise, SYS_rt_sigaction,
-        SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_pread64, SYS_getdents64, SYS_getcwd, SYS_readlinkat,
-        SYS_fcntl, SYS_futex, SYS_set_robust_list, SYS_rseq, SYS_set_tid_address, SYS_execve,
-        SYS_wait4, SYS_waitid, SYS_exit, SYS_exit_group, SYS_pipe2, SYS_dup3, SYS_ppoll,
-        SYS_epoll_create1, SYS_epoll_ctl, SYS_epoll_pwait, SYS_eventfd2, SYS_timerfd_create,
-        SYS_pidfd_open, SYS_pidfd_send_signal, SYS_getrandom, SYS_clock_gettime,
-        SYS_clock_nanosleep, SYS_sched_yield, SYS_sched_getaffinity, SYS_prlimit64, SYS_copy_file_range,
-        SYS_sendfile, SYS_splice, SYS_close_range, SYS_faccessat2, SYS_renameat2, SYS_restart_syscall,
-        SYS_sendmsg, SYS_recvmsg, SYS_accept4, SYS_setsockopt, SYS_shutdown, SYS_tgkill, SYS_setsid,
-        SYS_membarrier, SYS_uname, SYS_sysinfo, SYS_getrusage, SYS_landlock_restrict_self,
+        SYS_read,
+        SYS_write,
+        SYS_openat,
+        SYS_close,
+        SYS_newfstatat,
+        SYS_statx,
+        SYS_lseek,
+        SYS_mmap,
+        SYS_mprotect,
+        SYS_munmap,
+        SYS_brk,
+        SYS_mremap,
+        SYS_madvise,
+        SYS_rt_sigaction,
+        SYS_rt_sigprocmask,
+        SYS_rt_sigreturn,
+        SYS_pread64,
+        SYS_getdents64,
+        SYS_getcwd,
+        SYS_readlinkat,
+        SYS_fcntl,
+        SYS_futex,
+        SYS_set_robust_list,
+        SYS_rseq,
+        SYS_set_tid_address,
+        SYS_execve,
+        SYS_wait4,
+        SYS_waitid,
+        SYS_exit,
+        SYS_exit_group,
+        SYS_pipe2,
+        SYS_dup3,
+        SYS_ppoll,
+        SYS_epoll_create1,
+        SYS_epoll_ctl,
+        SYS_epoll_pwait,
+        SYS_eventfd2,
+        SYS_timerfd_create,
+        SYS_pidfd_open,
+        SYS_pidfd_send_signal,
+        SYS_getrandom,
+        SYS_clock_gettime,
+        SYS_clock_nanosleep,
+        SYS_sched_yield,
+        SYS_sched_getaffinity,
+        SYS_prlimit64,
+        SYS_copy_file_range,
+        SYS_sendfile,
+        SYS_splice,
+        SYS_close_range,
+        SYS_faccessat2,
+        SYS_renameat2,
+        SYS_restart_syscall,
+        SYS_sendmsg,
+        SYS_recvmsg,
+        SYS_accept4,
+        SYS_setsockopt,
+        SYS_shutdown,
+        SYS_tgkill,
+        SYS_setsid,
+        SYS_membarrier,
+        SYS_uname,
+        SYS_sysinfo,
+        SYS_getrusage,
+        SYS_landlock_restrict_self,
 #if defined(__x86_64__)
-        SYS_arch_prctl, SYS_fork, SYS_vfork, SYS_creat, SYS_open, SYS_poll, SYS_select, SYS_dup2,
+        SYS_arch_prctl,
+        SYS_fork,
+        SYS_vfork,
+        SYS_creat,
+        SYS_open,
+        SYS_poll,
+        SYS_select,
+        SYS_dup2,
 #endif
     };
     const struct filter *f = default_filter(state);
@@ -563,7 +675,8 @@ static void what_programs_need_is_allowed(void **state) {
     for (size_t i = 0; i < ARRAY_LEN(needed); i++) {
         char what[32];
         (void)snprintf(what, sizeof(what), "call %d", needed[i]);
-        expect(ASK(f, needed[i], UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX),
+        expect(ASK(f, needed[i], UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX,
+                   UINT64_MAX),
                SECCOMP_RET_ALLOW, what);
     }
 }
@@ -635,7 +748,8 @@ static const char docker_like[] =
     "   \"a_call_of_the_future\", \"sigreturn\"], \"action\": \"SCMP_ACT_ALLOW\"},"
     "  {\"names\": [\"process_vm_readv\", \"ptrace\"], \"action\": \"SCMP_ACT_ALLOW\","
     "   \"includes\": {\"minKernel\": \"4.8\"}},"
-    "  {\"names\": [\"kcmp\"], \"action\": \"SCMP_ACT_ALLOW\", \"includes\": {\"minKernel\": \"9.0\"}},"
+    "  {\"names\": [\"kcmp\"], \"action\": \"SCMP_ACT_ALLOW\", \"includes\": {\"minKernel\": "
+    "\"9.0\"}},"
     "  {\"names\": [\"socket\"], \"action\": \"SCMP_ACT_ALLOW\","
     "   \"args\": [{\"index\": 0, \"value\": 40, \"op\": \"SCMP_CMP_NE\"}]},"
     "  {\"names\": [\"personality\"], \"action\": \"SCMP_ACT_ALLOW\","
@@ -709,21 +823,22 @@ static void a_profile_of_the_wild_is_compiled_as_it_says(void **state) {
 
 static void every_action_and_comparison_is_compiled(void **state) {
     struct planned p;
-    static const char text[] = REFUSES(
-        ALL_OF(STARTS ", \"sendmsg\"") ","
-        "{\"name\": \"getpid\", \"action\": \"SCMP_ACT_LOG\"},"
-        "{\"name\": \"getuid\", \"action\": \"SCMP_ACT_TRAP\"},"
-        "{\"name\": \"getgid\", \"action\": \"SCMP_ACT_KILL\"},"
-        "{\"name\": \"geteuid\", \"action\": \"SCMP_ACT_KILL_PROCESS\"},"
-        "{\"name\": \"kill\", \"action\": \"SCMP_ACT_ALLOW\", \"args\": ["
-        " {\"index\": 0, \"value\": 4294967296, \"op\": \"SCMP_CMP_GE\"},"
-        " {\"index\": 1, \"value\": 10, \"op\": \"SCMP_CMP_LT\"}]},"
-        "{\"name\": \"tkill\", \"action\": \"SCMP_ACT_ALLOW\", \"args\": ["
-        " {\"index\": 0, \"value\": 4294967296, \"op\": \"SCMP_CMP_LE\"},"
-        " {\"index\": 1, \"value\": 4294967306, \"op\": \"SCMP_CMP_GT\"}]},"
-        "{\"name\": \"dup3\", \"action\": \"SCMP_ACT_ERRNO\", \"errnoRet\": 9, \"args\": ["
-        " {\"index\": 2, \"value\": 7, \"op\": \"SCMP_CMP_EQ\"},"
-        " {\"index\": 2, \"value\": 9, \"op\": \"SCMP_CMP_EQ\"}]}");
+    static const char text[] = REFUSES(ALL_OF(
+        STARTS ", \"sendmsg\"") ","
+                                "{\"name\": \"getpid\", \"action\": \"SCMP_ACT_LOG\"},"
+                                "{\"name\": \"getuid\", \"action\": \"SCMP_ACT_TRAP\"},"
+                                "{\"name\": \"getgid\", \"action\": \"SCMP_ACT_KILL\"},"
+                                "{\"name\": \"geteuid\", \"action\": \"SCMP_ACT_KILL_PROCESS\"},"
+                                "{\"name\": \"kill\", \"action\": \"SCMP_ACT_ALLOW\", \"args\": ["
+                                " {\"index\": 0, \"value\": 4294967296, \"op\": \"SCMP_CMP_GE\"},"
+                                " {\"index\": 1, \"value\": 10, \"op\": \"SCMP_CMP_LT\"}]},"
+                                "{\"name\": \"tkill\", \"action\": \"SCMP_ACT_ALLOW\", \"args\": ["
+                                " {\"index\": 0, \"value\": 4294967296, \"op\": \"SCMP_CMP_LE\"},"
+                                " {\"index\": 1, \"value\": 4294967306, \"op\": \"SCMP_CMP_GT\"}]},"
+                                "{\"name\": \"dup3\", \"action\": \"SCMP_ACT_ERRNO\", "
+                                "\"errnoRet\": 9, \"args\": ["
+                                " {\"index\": 2, \"value\": 7, \"op\": \"SCMP_CMP_EQ\"},"
+                                " {\"index\": 2, \"value\": 9, \"op\": \"SCMP_CMP_EQ\"}]}");
     char path[32];
     uint32_t answer = 0;
 
@@ -783,7 +898,8 @@ static void a_profile_that_only_logs_or_allows_all_is_usable(void **state) {
                      "{\"names\": [\"mount\"], \"action\": \"SCMP_ACT_ERRNO\"}]}");
     EXPECT(ERRNO(EPERM), p.filter, SYS_mount, 0);
     EXPECT(SECCOMP_RET_ALLOW, p.filter, 9999, 0);
-    expect(ask_arch(p.filter, FOREIGN, 3, (const uint64_t[6]){0}), SECCOMP_RET_USER_NOTIF, "foreign");
+    expect(ask_arch(p.filter, FOREIGN, 3, (const uint64_t[6]){0}), SECCOMP_RET_USER_NOTIF,
+           "foreign");
     planned_done(&p);
 }
 
@@ -819,8 +935,9 @@ static void a_filter_too_long_for_the_kernel_is_refused(void **state) {
     (void)state;
     buf_puts(&text, "{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": [" ALL_OF(STARTS));
     for (int i = 0; i < 3000; i++) /* each its own two words of 64 bits */
-        buf_printf(&text, ",{\"name\": \"ioctl\", \"action\": \"SCMP_ACT_ALLOW\", \"args\": ["
-                          "{\"index\": 1, \"value\": %lld, \"op\": \"SCMP_CMP_EQ\"}]}",
+        buf_printf(&text,
+                   ",{\"name\": \"ioctl\", \"action\": \"SCMP_ACT_ALLOW\", \"args\": ["
+                   "{\"index\": 1, \"value\": %lld, \"op\": \"SCMP_CMP_EQ\"}]}",
                    (1LL << 32) * i + 1000 + 2 * i);
     buf_puts(&text, "]}");
     profile_refused(text.data, "instructions");
