@@ -67,7 +67,7 @@ static void run_workers(const mayfly_policy *shared) {
     struct worker workers[THREADS];
     pthread_t threads[THREADS];
     struct live_host before = live_look();
-    int runs = live_slow() > 1 ? 2 : 15;
+    int runs = live_times(15);
 
     for (int i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){.shared = shared, .number = i, .runs = runs};
@@ -208,7 +208,7 @@ static void the_code_is_not_known_before_start(void **state) {
 
 static void a_box_closed_before_its_start_or_its_end_leaves_nothing(void **state) {
     struct live_host before = live_look();
-    int n = live_slow() > 1 ? 3 : 20;
+    int n = live_times(20);
 
     (void)state;
     for (int i = 0; i < n; i++) {
@@ -399,7 +399,7 @@ static void tick(int sig) { (void)sig; }
 static void a_storm_of_signals_in_the_caller_changes_nothing(void **state) {
     struct sigaction old, act = {.sa_handler = tick}; /* without SA_RESTART */
     const struct itimerval on = {{0, 500}, {0, 500}}, off = {0};
-    int n = live_slow() > 1 ? 3 : 25;
+    int n = live_times(25);
 
     (void)state;
     assert_int_equal(sigaction(SIGALRM, &act, &old), 0);

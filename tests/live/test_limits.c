@@ -296,7 +296,7 @@ static void a_bomb_of_every_child_ends_with_its_box(void **state) {
 static void thousands_of_orphans_are_reaped(void **state) {
     (void)state;
     char script[160], limit[32];
-    int n = (int)(5000 / live_slow()) / 10;
+    int n = live_times(5000) / 10;
 
     (void)snprintf(
         script, sizeof(script),
@@ -418,7 +418,7 @@ static void a_share_of_a_cpu_is_not_exceeded(void **state) {
 
     live_expect(r, MAYFLY_EXITED, 0);
     assert_true(r->cpu_ms >= 0);
-    if (r->cpu_ms > 0.3 * r->wall_ms + 150)
+    if (r->cpu_ms > 0.33 * r->wall_ms + 150) /* without the limit it is at least the wall's */
         fail_msg("%.0f ms of CPU in %.0f ms with 0.3 CPUs", r->cpu_ms, r->wall_ms);
     mayfly_result_free(r);
 }

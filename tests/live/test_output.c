@@ -133,7 +133,7 @@ static void an_exit_exactly_at_the_cap_is_right_every_time(void **state) {
     const char *scripts[] = {"printf %01023d 0; exit 1", "printf %01024d 0; exit 2",
                              "printf %01025d 0; exit 3"};
     struct live_host before = live_look();
-    int n = (int)(1000 / live_slow());
+    int n = live_times(1000);
 
     for (int i = 0; i < n; i++) {
         int k = i % 3;

@@ -119,7 +119,7 @@ static void a_flood_of_output_does_not_put_the_timeout_off(void **state) {
 }
 
 static void ending_just_at_the_limit_is_one_outcome_or_the_other(void **state) {
-    int ended = 0, n = (int)(40 / live_slow()), stretch = live_slow() > 1 ? 5 : 1;
+    int ended = 0, n = live_times(40), stretch = live_slow() > 1 ? 5 : 1;
 
     (void)state;
     for (int i = 0; i < n; i++) {
@@ -309,7 +309,7 @@ a_supervisor_killed_at_any_moment_leaves_nothing_alive_and_the_next_run_clears_u
     const char *rootfs = live_env("MAYFLY_ROOTFS");
     const char *argv[] = {"run", "--rootfs", rootfs, "--timeout", "60s", "sh", "-c", script, NULL};
     struct live_host before = live_look();
-    int n = (int)(200 / live_slow()), seen = 0;
+    int n = live_times(200), seen = 0;
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 
     (void)state;
