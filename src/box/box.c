@@ -243,8 +243,8 @@ static uint64_t ignored_signals(void) {
     return strtoull(value, NULL, 16);
 }
 
-/* Something that init said before there was a payload, or why there will be none. It was sent before anything that is
- * on the payload's channel now, so it is there now, whatever poll saw. */
+/* Something that init said before there was a payload, or why there will be none. It was sent
+ * before anything that is on the payload's channel now, so it is there now, whatever poll saw. */
 static bool init_comes_first(const struct box *box) {
     struct msg m;
     ssize_t n = recv(box->report, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT);

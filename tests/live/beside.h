@@ -1,6 +1,6 @@
 /*
- * beside.h: a box that runs beside the test, waited for in a thread, so that a second box, or the host itself, can
- * meet it while it lives. The test learns of its progress by the lines that it prints.
+ * beside.h: a box that runs beside the test, waited for in a thread, so that a second box, or the
+ * host itself, can meet it while it lives. The test learns of its progress by the lines it prints.
  */
 #ifndef MAYFLY_TESTS_BESIDE_H
 #define MAYFLY_TESTS_BESIDE_H

@@ -368,9 +368,11 @@ LIVE_UNUSED static int live_count_children(void) {
 }
 
 LIVE_UNUSED static struct live_host live_look(void) {
+    bool cgroups = live_has_cgroups(); /* where none can be made, none that comes is ours */
+
     return (struct live_host){.fds = live_count_dir("/proc/self/fd"),
                               .children = live_count_children(),
-                              .cgroups = live_count_cgroups("/sys/fs/cgroup", 8),
+                              .cgroups = cgroups ? live_count_cgroups("/sys/fs/cgroup", 8) : 0,
                               .mounts = live_count_lines("/proc/self/mountinfo")};
 }
 

@@ -275,7 +275,7 @@ static void code_for_a_command_that_takes_none_is_refused_and_the_box_stays_usab
 /* ------------------------------------------------------------------ cancelling */
 
 static void *cancel_soon(void *box) {
-    live_sleep_ms(100);
+    live_sleep_ms(100 * live_slow());
     mayfly_cancel(box);
     mayfly_cancel(box);
     return NULL;

@@ -433,7 +433,7 @@ static void a_rootfs_whose_mount_points_are_links_is_refused(void **state) {
     const char *names[] = {"proc", "dev", "tmp"};
     struct live_host before = live_look();
 
-    /* One of /proc, /dev and /tmp of these is a link to the host's, or would be if links were followed. */
+    /* One of /proc, /dev and /tmp of each is a link to the host's, if links were followed. */
     for (size_t i = 0; i < 3; i++) {
         char path[160], target[160], root[16];
 

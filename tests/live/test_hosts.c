@@ -3,7 +3,7 @@
  * about it, and the code does not run; on one that can, every control is in force, and the kernel
  * says so. The cases H3 to H7 as far as a test can make such a host, and their like.
  *
- * A lesser host is made in a child: a namespace, a dropped capability or a limit, and then the program.
+ * A lesser host is made in a child: a namespace, a dropped capability or a limit, then the program.
  */
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -31,8 +31,8 @@ enum { NOT_MADE = 90 }; /* exit status: the host could not be made so */
 static const char script[] = "while read inside outside n; do [ $outside != 0 ] || echo root; done "
                              "</proc/self/uid_map; echo ran";
 
-/* Runs the script by the program, in a process that `make` has changed; strict limits, but where no cgroup is to be
- * had. */
+/* Runs the script by the program, in a process that `make` has changed; strict limits, but where
+ * no cgroup is to be had. */
 static struct answer run_on(bool (*make)(void)) {
     const char *bin = live_env("MAYFLY_BIN"), *rootfs = live_env("MAYFLY_ROOTFS");
     const char *limits = live_has_cgroups() ? "--limits=strict" : "--limits=best-effort";
@@ -64,7 +64,7 @@ static struct answer run_on(bool (*make)(void)) {
     return a;
 }
 
-/* One line that names the cause and the remedy, mayfly's own exit status, and no sign of the code. */
+/* One line that names the cause and the remedy, mayfly's own exit status, no sign of the code. */
 static void refuses(bool (*make)(void), const char *cause, const char *remedy) {
     struct live_host before = live_look();
     struct answer a = run_on(make);
@@ -112,7 +112,8 @@ static bool no_user_namespaces(void) {
     char map[64];
     unsigned uid = (unsigned)geteuid();
 
-    /* The number is each user namespace's own: in a new one it can be changed without the host's noticing. */
+    /* The number is each user namespace's own: in a new one it can be changed without the host's
+     * noticing. */
     if (unshare(CLONE_NEWUSER) < 0)
         return false;
     (void)snprintf(map, sizeof(map), "%u %u 1", uid, uid);

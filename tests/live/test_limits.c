@@ -1,5 +1,5 @@
 /*
- * test_limits.c: a limit is met inside the box, as an error that the code can understand where there
+ * test_limits.c: a limit is met inside the box, as an error the code can understand where there
  * is one, and outside nothing is felt of it. The cases L1 to L8, and their like.
  */
 #include <pthread.h>
@@ -108,8 +108,9 @@ static void a_tmp_larger_than_the_memory_is_warned_of(void **state) {
 static void files_in_tmp_count_as_memory(void **state) {
     (void)state;
     live_need_cgroups();
-    /* In one call: a program that comes back from each write needs its own text again, and a kernel without swap may
-     * then read that back in and throw it out for minutes, rather than call it out of memory. */
+    /* In one call: a program that comes back from each write needs its own text again, and a kernel
+     * without swap may then read that in and throw it out for minutes, rather than call it out of
+     * memory. */
     mayfly_result *r = live_python("import os\n"
                                    "f = open('/tmp/big', 'wb')\n"
                                    "os.posix_fallocate(f.fileno(), 0, 200 << 20)\n",

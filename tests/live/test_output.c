@@ -536,7 +536,7 @@ static char *long_code(size_t size, size_t *ret_len) {
 
     assert_non_null(code);
     while (n < size) {
-        /* one statement, then comments: five million bytes of statements would take the compiler seconds */
+        /* one statement, then comments: the compiler would take seconds for 5 MB of statements */
         size_t skip = n ? 7 : 0;
         memcpy(code + n, line + skip, sizeof(line) - 1 - skip);
         n += sizeof(line) - 1 - skip;

@@ -377,7 +377,7 @@ static void the_box_has_a_loopback_of_its_own(void **state) {
     socklen_t len = sizeof(here);
     char line[64], code[512];
 
-    /* A server on the host, which the box must not reach; the box's own server uses the same port. */
+    /* A server on the host, which the box must not reach; the box's own has the same port. */
     int host = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(host >= 0);
     assert_int_equal(bind(host, (const struct sockaddr *)&here, sizeof(here)), 0);
@@ -549,7 +549,8 @@ static void an_ordinary_user_without_any_capability_or_a_way_to_one(void **state
         "[0, 0, 0, 0, 0, 1, 2]\n(1000, 1000, 1000) (1000, 1000, 1000) True\n");
 }
 
-/* Where a user without subordinate ids runs it, init has the code's own uid: then the kernel drops the signals. */
+/* Where a user without subordinate ids runs it, init has the code's own uid: then the kernel drops
+ * the signals. */
 static void no_signal_has_an_effect_on_init(void **state) {
     (void)state;
     mayfly_result *r = live_python("import os, subprocess, sys\n"
