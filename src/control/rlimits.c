@@ -10,36 +10,59 @@
 
 #include "base/banned.h"
 
-static void row(struct plan *plan, int resource, uint64_t soft, uint64_t hard, const char *why) {
+static const struct policy_ulimit *asked_for(const struct policy *policy, int resource) {
+    for (int i = policy->n_ulimit - 1; i >= 0; i--)
+        if (policy->ulimit[i].resource == resource)
+            return &policy->ulimit[i];
+    return NULL;
+}
+
+/* A row for the default, or for what --ulimit says instead: after a lower hard limit a higher one
+ * could not be set. Returns the soft limit. */
+static uint64_t row(struct plan *plan, int resource, uint64_t value, const char *why) {
+    const struct policy_ulimit *own = asked_for(plan->policy, resource);
+
     plan_add(plan, (struct op){.stage = STAGE_SEAL,
                                .kind = OP_RLIMIT,
                                .control = CTL_RLIMITS,
                                .a = (uint64_t)resource,
-                               .b = soft,
-                               .c = hard,
+                               .b = own ? own->soft : value,
+                               .c = own ? own->hard : value,
                                .why = why});
+    return own ? own->soft : value;
 }
 
 static int plan_rlimits(const struct policy *policy, const struct host *host UNUSED,
                         struct plan *plan, struct err *err UNUSED) {
-    /* 0 does not keep the kernel from starting a piped core_pattern's program on the host; 1 does (core(5)). */
-    row(plan, RLIMIT_CORE, 1, 1, "a crash would start the host's core dump handler");
-    row(plan, RLIMIT_NOFILE, policy->nofile, policy->nofile,
-        "open files cost kernel memory; a leak should meet EMFILE");
-    row(plan, RLIMIT_FSIZE, policy->fsize_bytes, policy->fsize_bytes,
-        "a single file, on a writable bind say, should not fill a disk");
-    row(plan, RLIMIT_STACK, policy->stack_bytes, policy->stack_bytes,
-        "the caller's limit may be unlimited, which changes the address layout");
-    row(plan, RLIMIT_MSGQUEUE, policy->msgqueue_bytes, policy->msgqueue_bytes,
-        "POSIX message queues are kernel memory");
-    row(plan, RLIMIT_MEMLOCK, 65536, 65536, "locked memory cannot be reclaimed");
-    row(plan, RLIMIT_SIGPENDING, 1024, 1024, "queued signals are kernel memory");
-    row(plan, RLIMIT_RTPRIO, 0, 0, "real-time priority would starve the host");
-    for (int i = 0; i < policy->n_ulimit; i++)
-        row(plan, policy->ulimit[i].resource, policy->ulimit[i].soft, policy->ulimit[i].hard,
-            "asked for with --ulimit");
-    plan_limit(plan, "openFiles", policy->nofile, "count", "rlimit");
-    plan_limit(plan, "fileSize", policy->fsize_bytes, "bytes", "rlimit");
+    static const int with_default[] = {RLIMIT_CORE,      RLIMIT_NOFILE,   RLIMIT_FSIZE,
+                                       RLIMIT_STACK,     RLIMIT_MSGQUEUE, RLIMIT_MEMLOCK,
+                                       RLIMIT_SIGPENDING};
+
+    /* 0 does not keep the kernel from starting a piped core_pattern's program on the host; 1 does
+     * (core(5)). */
+    (void)row(plan, RLIMIT_CORE, 1, "a crash would start the host's core dump handler");
+    uint64_t nofile = row(plan, RLIMIT_NOFILE, policy->nofile,
+                          "open files cost kernel memory; a leak should meet EMFILE");
+    uint64_t fsize = row(plan, RLIMIT_FSIZE, policy->fsize_bytes,
+                         "a single file, on a writable bind say, should not fill a disk");
+    (void)row(plan, RLIMIT_STACK, policy->stack_bytes,
+              "the caller's limit may be unlimited, which changes the address layout");
+    (void)row(plan, RLIMIT_MSGQUEUE, policy->msgqueue_bytes,
+              "POSIX message queues are kernel memory");
+    (void)row(plan, RLIMIT_MEMLOCK, 65536, "locked memory cannot be reclaimed");
+    (void)row(plan, RLIMIT_SIGPENDING, 1024, "queued signals are kernel memory");
+    (void)row(plan, RLIMIT_RTPRIO, 0, "real-time priority would starve the host");
+    for (int i = 0; i < policy->n_ulimit; i++) {
+        int resource = policy->ulimit[i].resource;
+        bool done = asked_for(policy, resource) != &policy->ulimit[i];
+
+        for (size_t k = 0; k < ARRAY_LEN(with_default); k++)
+            done |= with_default[k] == resource;
+        if (!done)
+            (void)row(plan, resource, 0, "asked for with --ulimit");
+    }
+    plan_limit(plan, "openFiles", nofile, "count", "rlimit");
+    plan_limit(plan, "fileSize", fsize, "bytes", "rlimit");
     return 0;
 }
 

@@ -197,6 +197,23 @@ static void open_files_and_the_size_of_one_are_limited(void **state) {
     mayfly_result_free(r);
 }
 
+static void an_own_ulimit_may_be_higher_than_the_default_and_is_what_the_result_says(void **state) {
+    (void)state;
+    mayfly_result *r = live_python("import resource\n"
+                                   "print(resource.getrlimit(resource.RLIMIT_NOFILE),\n"
+                                   "      resource.getrlimit(resource.RLIMIT_MSGQUEUE))\n",
+                                   "ulimit", "nofile=1500:2000", "ulimit", "msgqueue=7", NULL);
+    uint64_t said = 0;
+
+    live_expect(r, MAYFLY_EXITED, 0);
+    assert_string_equal(r->out.data, "(1500, 2000) (7, 7)\n");
+    for (size_t i = 0; i < r->n_limits; i++)
+        if (strcmp(r->limits[i].name, "openFiles") == 0)
+            said = r->limits[i].value;
+    assert_int_equal(said, 1500);
+    mayfly_result_free(r);
+}
+
 /* ------------------------------------------------------------------ processes */
 
 static void *sleep_until_told(void *arg) {
@@ -509,6 +526,7 @@ int main(void) {
         cmocka_unit_test(memory_beyond_the_limit_does_not_go_to_swap),
         cmocka_unit_test(a_full_tmp_is_an_error_and_not_a_kill),
         cmocka_unit_test(every_place_to_write_is_limited),
+        cmocka_unit_test(an_own_ulimit_may_be_higher_than_the_default_and_is_what_the_result_says),
         cmocka_unit_test(a_tmp_larger_than_the_memory_is_warned_of),
         cmocka_unit_test(files_in_tmp_count_as_memory),
         cmocka_unit_test(what_a_run_used_is_in_its_result),

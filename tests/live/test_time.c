@@ -256,7 +256,7 @@ static void the_main_processs_end_ends_the_run_whoever_holds_the_pipes(void **st
         "(sleep MARK &); echo hi",
         "sleep MARK & echo hi",
         "(trap '' TERM HUP; sleep MARK & yes >&2 &) ; echo hi",
-        "sh -c '(sleep MARK &) &' & wait; echo hi; kill -STOP -1 & exit 0",
+        "sh -c 'kill -STOP $$; : MARK' & sh -c '(sleep MARK &) &'; echo hi",
     };
 
     (void)state;
