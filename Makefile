@@ -57,6 +57,7 @@ run: ## run a demonstration in a box, or CODE='print(1)'
 	@scripts/deps.sh build
 	@$(MAKE) --no-print-directory -s $(B)/mayfly rootfs
 	@if [ -n "$$CODE" ]; then set -- -c "$$CODE"; else set -- scripts/demo.py; fi; \
+	    [ "$$(id -u)" = 0 ] || $(B)/mayfly doctor >/dev/null || set -- --limits=best-effort "$$@"; \
 	    exec $(B)/mayfly python --rootfs build/rootfs --stats "$$@"
 # CODE as it was given: no dollar sign in it is make's.
 override CODE := $(value CODE)

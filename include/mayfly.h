@@ -64,7 +64,7 @@ typedef struct mayfly_policy mayfly_policy;
 MAYFLY_API mayfly_policy *mayfly_policy_new(void);
 MAYFLY_API void mayfly_policy_free(mayfly_policy *policy); /* accepts NULL */
 
-/* Sets one field by name ("memory", "256m"; "timeout", "2s"; "rootfs", "/srv/py"; the names are in mayfly-policy(5) and
+/* Sets one field by name ("memory", "256m"; "timeout", "2s"; "rootfs", "/srv/py"; the names are those
  * in `mayfly run --help`), or adds one entry to a list field ("env", "A=1"; "volume", "/src:/dst:ro"). Sizes take b, k,
  * m, g (binary); times take ms, s, m, h, a bare number being seconds. -EINVAL: unknown name, or a value out of range;
  * the policy is unchanged. */

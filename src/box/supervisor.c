@@ -33,6 +33,7 @@ enum {
     PASS_CHUNK = 4096, /* PIPE_BUF: a writable pipe takes that much without blocking (pipe(7)) */
     OOM_RECHECK_NS = 2000000, /* v1 tells of an OOM before anything is killed */
     OOM_WATCH_NS = 300000000,
+    PASS_NS = 1000000000,   /* after a kill of ours, for a reader to take what there still is */
     LINGER_NS = 1000000000, /* init has reported the end but is not gone: it gets help */
 };
 
@@ -70,6 +71,7 @@ struct run {
     char *pending; /* read from source, not yet written; CHUNK bytes */
     size_t pending_at, pending_len;
     uint64_t wall_ns, next_cpu_ns, oom_until_ns, next_oom_ns, linger_ns; /* 0: none */
+    uint64_t pass_until_ns;                                              /* 0: none */
     bool dead;                                                           /* init is gone */
     bool killed;
     char *chunk;
@@ -235,6 +237,8 @@ static void check_deadlines(struct run *run) {
         check_cpu(run, now);
     if (run->next_oom_ns && now >= run->next_oom_ns)
         check_oom(run, now);
+    if (run->pass_until_ns && now >= run->pass_until_ns)
+        run->out.pass_fd = run->err.pass_fd = -1;
     if (run->linger_ns && now >= run->linger_ns) {
         kill_run(run);
         run->linger_ns = 0;
@@ -242,7 +246,8 @@ static void check_deadlines(struct run *run) {
 }
 
 static uint64_t next_deadline(const struct run *run) {
-    const uint64_t all[] = {run->wall_ns, run->next_cpu_ns, run->next_oom_ns, run->linger_ns};
+    const uint64_t all[] = {run->wall_ns, run->next_cpu_ns, run->next_oom_ns, run->linger_ns,
+                            run->pass_until_ns};
     uint64_t next = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
@@ -285,6 +290,17 @@ static void handle_pass(struct run *run, struct stream *s, short events) {
         reader_gone(run, s);
 }
 
+/* A program's own end is passed on however long its reader takes, as any program's would be. But a
+ * limit is a limit: a reader that stalls does not hold a killed run. */
+static void died(struct run *run) {
+    run->dead = true;
+    if (!run->box->facts.wall_ns)
+        run->box->facts.wall_ns = now_ns() - run->box->started_ns;
+    run->wall_ns = run->next_cpu_ns = run->next_oom_ns = run->linger_ns = 0;
+    if (run->killed && !run->box->facts.have_status)
+        run->pass_until_ns = now_ns() + PASS_NS;
+}
+
 static void handle_box(struct run *run, const struct pollfd p[P__N]) {
     struct box *box = run->box;
 
@@ -310,7 +326,7 @@ static void handle_box(struct run *run, const struct pollfd p[P__N]) {
     if (p[P_OOM].revents)
         oom_event(run);
     if (p[P_PIDFD].revents)
-        run->dead = true;
+        died(run);
 }
 
 static int handle(struct run *run, const struct pollfd p[P__N]) {
@@ -348,7 +364,7 @@ static int loop(struct run *run) {
 
     while (!finished(run)) {
         struct timespec wait, *timeout = NULL;
-        uint64_t next = run->dead ? 0 : next_deadline(run);
+        uint64_t next = next_deadline(run);
 
         fill(run, p);
         if (next) {
@@ -364,8 +380,7 @@ static int loop(struct run *run) {
             if (r < 0)
                 return r;
         }
-        if (!run->dead)
-            check_deadlines(run);
+        check_deadlines(run);
     }
     return 0;
 }

@@ -224,6 +224,9 @@ static int execute(const struct request *rq) {
     if (mayfly_run(rq->policy, &input, &result, &error) < 0)
         return fail(rq, &error);
     int status = exit_status(result, signals);
+    sigset_t none;
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL); /* a reader that stalls now is no reason to stay */
     if (rq->json) {
         int printed = print_json(result);
         bool own = result->outcome == MAYFLY_CANCELLED ||

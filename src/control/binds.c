@@ -65,6 +65,12 @@ static int plan_binds(const struct policy *policy, const struct host *host UNUSE
             return err_errno(err, ERR_USAGE, -errno, "binds",
                              "name a directory or file that is there", "--volume: %s",
                              bind->source);
+        size_t len = strlen(bind->target);
+        if (plan->code_path && strncmp(plan->code_path, bind->target, len) == 0 &&
+            (plan->code_path[len] == '/' || !plan->code_path[len]))
+            return err_set(err, ERR_USAGE, -EINVAL, "binds", "choose another target",
+                           "--volume: %s would cover the code itself, which is %s", bind->target,
+                           plan->code_path);
         bool is_file = !S_ISDIR(st.st_mode);
         if (is_file && !S_ISREG(st.st_mode))
             return err_set(err, ERR_USAGE, -EINVAL, "binds",

@@ -37,15 +37,25 @@ static int plan_identity(const struct policy *policy, const struct host *host, s
     return 0;
 }
 
+/* True if `groups` names no group but the payload's own. */
+static bool no_extra_group(const char *groups, uint32_t gid) {
+    unsigned group = 0;
+    int used = 0;
+
+    for (; sscanf(groups, " %u%n", &group, &used) == 1; groups += used)
+        if (group != gid)
+            return false;
+    return true;
+}
+
 static void verify(const struct view *view, struct finding *finding) {
-    char uid[64] = "", gid[64] = "", groups[64] = "";
+    char uid[64] = "", gid[64] = "", groups[512] = "";
 
     (void)proc_field(view->status, "Uid", uid, sizeof(uid));
     (void)proc_field(view->status, "Gid", gid, sizeof(gid));
     (void)proc_field(view->status, "Groups", groups, sizeof(groups));
-    bool none = !groups[0] || view->plan->host->ids.groups_kept;
-    finding_set(finding, uid[0] && none, "Uid %s; Gid %s; Groups %s", uid, gid,
-                groups[0] ? groups : "none");
+    finding_set(finding, uid[0] && no_extra_group(groups, view->plan->policy->gid),
+                "Uid %s; Gid %s; Groups %.80s", uid, gid, groups[0] ? groups : "none");
 }
 
 const struct control control_identity = {

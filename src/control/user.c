@@ -44,6 +44,9 @@ static enum probe_answer probe(const struct policy *policy UNUSED, const struct 
                               "sysctl kernel.apparmor_restrict_unprivileged_userns=0, as root, or "
                               "an AppArmor profile for mayfly that has 'userns,'"),
                PROBE_NO;
+    if (ids->kind == IDMAP_SINGLE) /* can be put in force, and could be better */
+        (void)snprintf(why->why, sizeof(why->why),
+                       "the payload's id on the host is your own: %.200s", ids->why_single);
     return PROBE_YES;
 }
 

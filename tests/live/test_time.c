@@ -309,7 +309,7 @@ a_supervisor_killed_at_any_moment_leaves_nothing_alive_and_the_next_run_clears_u
     const char *rootfs = live_env("MAYFLY_ROOTFS");
     const char *argv[] = {"run", "--rootfs", rootfs, "--timeout", "60s", "sh", "-c", script, NULL};
     struct live_host before = live_look();
-    int n = live_times(200), seen = 0;
+    int n = live_times(200);
     int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
     double window_ms = 0;
 
@@ -318,17 +318,16 @@ a_supervisor_killed_at_any_moment_leaves_nothing_alive_and_the_next_run_clears_u
     for (int i = 0; i < n; i++) {
         double start = live_now_ms();
         pid_t pid = live_spawn(argv, -1, null, null);
-        if (i == 0) { /* the first one shows how long getting there takes on this host */
+        if (i % 10 ==
+            0) { /* these are killed when the code runs; the rest at any moment before or after */
             live_must_appear(mark);
             window_ms = live_slow() > 1 ? 2 * (live_now_ms() - start) : 50;
         } else {
             live_sleep_ms(window_ms * i / n);
         }
-        seen += live_process(mark);
         assert_int_equal(kill(pid, SIGKILL), 0);
         assert_int_equal(waitpid(pid, NULL, 0), pid);
     }
-    assert_true(seen > n / 10); /* some did get as far as the sleep */
     live_adopted_must_end(1000 * live_slow());
     live_adopt(false);
     live_must_be_gone(mark);
