@@ -52,7 +52,7 @@ void cg_v1_detect(const struct cg_mount *m, const char *own, const char *parent,
                h.parent, cg_uses[c], m->target);
     else
         cg_why(ret, c,
-               "cgroup %s (v1) is not yours, so no %s; as root, make a cgroup in every v1 "
+               "cgroup %s (v1) is not yours, so no %s; as root: make a cgroup in every v1 "
                "hierarchy, chown "
                "it to %u and name it with --cgroup-parent; or boot with "
                "systemd.unified_cgroup_hierarchy=1",
