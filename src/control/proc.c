@@ -91,21 +91,13 @@ static int plan_proc(const struct policy *policy UNUSED, const struct host *host
 }
 
 static void verify(const struct view *view, struct finding *finding) {
-    const char *p = view->mountinfo;
+    const char *text = view->mountinfo;
     char line[1024];
+    struct mount_info m;
     unsigned masks = 0;
     bool ro = false;
 
-    while (*p) {
-        const char *end = strchrnul(p, '\n');
-        struct mount_info m;
-        size_t len = MIN((size_t)(end - p), sizeof(line) - 1);
-
-        memcpy(line, p, len);
-        line[len] = '\0';
-        p = *end ? end + 1 : end;
-        if (proc_parse_mount(line, &m) < 0)
-            continue;
+    while (proc_next_mount(&text, line, sizeof(line), &m)) {
         if (strcmp(m.target, "/proc") == 0)
             ro = strcmp(m.fstype, "proc") == 0 && mount_has_option(m.options, "ro");
         else if (strncmp(m.target, "/proc/", 6) == 0)

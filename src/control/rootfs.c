@@ -61,29 +61,23 @@ static int plan_mount(const struct policy *policy, const struct host *host UNUSE
     return 0;
 }
 
-/* The first mount at "/" with its options, as mountinfo shows it. */
+/* There is one mount at "/", ours: a second would be the host's root, still there below it. */
 static void verify(const struct view *view, struct finding *finding) {
-    const char *p = view->mountinfo;
+    const char *text = view->mountinfo;
     char line[1024];
+    struct mount_info m;
+    bool own = view->ns[NS_MNT] && view->ns[NS_MNT] != view->host_ns[NS_MNT];
+    int roots = 0;
 
-    while (*p) {
-        const char *end = strchrnul(p, '\n');
-        struct mount_info m;
-        size_t len = MIN((size_t)(end - p), sizeof(line) - 1);
-
-        memcpy(line, p, len);
-        line[len] = '\0';
-        p = *end ? end + 1 : end;
-        if (proc_parse_mount(line, &m) < 0 || strcmp(m.target, "/") != 0)
+    finding_set(finding, false, "no mount at / in mountinfo");
+    while (proc_next_mount(&text, line, sizeof(line), &m)) {
+        if (strcmp(m.target, "/") != 0)
             continue;
         bool ro = mount_has_option(m.options, "ro") || !view->plan->policy->read_only;
-        bool own = view->ns[NS_MNT] && view->ns[NS_MNT] != view->host_ns[NS_MNT];
-        finding_set(finding, own && ro && mount_has_option(m.options, "nosuid"),
+        finding_set(finding, own && ro && mount_has_option(m.options, "nosuid") && ++roots == 1,
                     "mnt:[%llu]; / is %s, %s", (unsigned long long)view->ns[NS_MNT], m.fstype,
                     m.options);
-        return;
     }
-    finding_set(finding, false, "no mount at / in mountinfo");
 }
 
 static void describe(const struct plan *plan, struct buf *out) {

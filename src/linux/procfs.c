@@ -218,6 +218,20 @@ int proc_parse_mount(char *line, struct mount_info *ret) {
     return 0;
 }
 
+bool proc_next_mount(const char **text, char *line, size_t size, struct mount_info *ret) {
+    while (**text) {
+        const char *end = strchrnul(*text, '\n');
+        size_t len = MIN((size_t)(end - *text), size - 1);
+
+        memcpy(line, *text, len);
+        line[len] = '\0';
+        *text = *end ? end + 1 : end;
+        if (proc_parse_mount(line, ret) == 0)
+            return true;
+    }
+    return false;
+}
+
 bool mount_has_option(const char *options, const char *word) {
     size_t len = strlen(word);
     if (len == 0)

@@ -33,6 +33,9 @@ struct mount_info {
 };
 /* 0, or -EINVAL on a line that is not mountinfo. */
 int proc_parse_mount(char *line, struct mount_info *ret);
+/* The next mount of a whole mountinfo text: moves *text on, keeps the strings in `line`. Lines that
+ * are none are passed over. False at the end. */
+bool proc_next_mount(const char **text, char *line, size_t size, struct mount_info *ret);
 /* True if the comma list `options` holds `word` whole. */
 bool mount_has_option(const char *options, const char *word);
 

@@ -297,6 +297,23 @@ static void a_mount_option_is_matched_whole(void **state) {
     assert_false(mount_has_option("ro,,rw", ""));
 }
 
+static void a_mountinfo_is_walked_line_by_line_and_what_is_none_is_passed_over(void **state) {
+    const char *text = "25 1 0:20 / / ro,nosuid - tmpfs none rw\n"
+                       "not a mount\n"
+                       "26 25 0:21 / /proc ro - proc none rw"; /* no newline at the end */
+    struct mount_info m;
+    char line[128];
+
+    (void)state;
+    assert_true(proc_next_mount(&text, line, sizeof(line), &m));
+    assert_string_equal(m.target, "/");
+    assert_true(proc_next_mount(&text, line, sizeof(line), &m));
+    assert_string_equal(m.target, "/proc");
+    assert_string_equal(m.fstype, "proc");
+    assert_false(proc_next_mount(&text, line, sizeof(line), &m));
+    assert_false(proc_next_mount(&text, line, sizeof(line), &m));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stat_fields_are_found_whatever_the_name),
@@ -311,6 +328,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_mountinfo_is_refused),
         cmocka_unit_test(this_kernels_mountinfo_is_read_whole),
         cmocka_unit_test(a_mount_option_is_matched_whole),
+        cmocka_unit_test(a_mountinfo_is_walked_line_by_line_and_what_is_none_is_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
