@@ -189,7 +189,28 @@ static void hint_foreign(struct full_result *r, const char **hints, const struct
                                                   : "a foreign architecture's");
 }
 
-/* Only from facts: what the kernel or the supervisor counted, never from the program's text. */
+static bool said(const struct mayfly_stream *s, const char *words) {
+    return memmem(s->data, s->len, words, strlen(words)) != NULL;
+}
+
+/* noexec leaves no fact behind to count, so this one looks at what a failed program said: the dynamic
+ * loader's own words, or a refusal that names a file in a place where nothing can be executed. */
+static void hint_noexec(struct full_result *r, const char **hints) {
+    static const char *const refusals[] = {
+        "Permission denied: '/tmp/", "Permission denied: '/home/", "Permission denied: '/dev/shm/"};
+    bool loader = said(&r->pub.err, "failed to map segment from shared object");
+    bool exec = false;
+
+    for (size_t i = 0; i < ARRAY_LEN(refusals); i++)
+        exec |= said(&r->pub.err, refusals[i]);
+    if (loader || exec)
+        add_hint(r, hints,
+                 "%s/tmp, /dev/shm and the home directory are noexec: no program or library there "
+                 "can be executed or loaded; give a script to its interpreter instead",
+                 loader ? "" : "if that was to execute a file: ");
+}
+
+/* From facts, what the kernel or the supervisor counted; but for noexec. */
 static int add_hints(struct full_result *r, const struct box *box) {
     const struct policy *policy = box->plan->policy;
     const char **hints = arena_alloc(&r->arena, MAX_HINTS * sizeof(*hints));
@@ -222,6 +243,8 @@ static int add_hints(struct full_result *r, const struct box *box) {
     default:
         break;
     }
+    if (r->pub.outcome == MAYFLY_EXITED && r->pub.exit_code != 0)
+        hint_noexec(r, hints);
     if (box->facts.usage.pids_refused != UINT64_MAX && box->facts.usage.pids_refused > 0)
         add_hint(r, hints, "a process or thread could not be started: the box allows %u at once",
                  policy->pids);

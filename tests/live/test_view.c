@@ -523,6 +523,36 @@ static void what_is_written_in_the_box_cannot_be_executed_or_loaded(void **state
                 "refused\nTrue\nrefused\nrefused\nTrue\nrefused\nrefused\nTrue\nrefused\n");
 }
 
+/* S12: with a hint, and only then */
+static void a_refused_execution_comes_with_a_hint(void **state) {
+    static const struct {
+        const char *code;
+        size_t hints;
+    } cases[] = {
+        {"import shutil, subprocess\nshutil.copy('/bin/true', "
+         "'/tmp/p')\nsubprocess.run(['/tmp/p'])\n",
+         1},
+        {"import ctypes, glob, shutil\n"
+         "lib = (glob.glob('/lib/*/libz.so.1') + glob.glob('/lib/*/libm.so.6'))[0]\n"
+         "shutil.copy(lib, '/tmp/l.so')\nctypes.CDLL('/tmp/l.so')\n",
+         1},
+        {"1 / 0\n", 0},
+        {"open('/usr/x', 'w')\n", 0},
+        {"open('/etc/shadow2')\n", 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        mayfly_result *r = live_python(cases[i].code, NULL);
+
+        live_expect(r, MAYFLY_EXITED, 1);
+        assert_int_equal(r->n_hints, cases[i].hints);
+        if (r->n_hints)
+            assert_non_null(strstr(r->hints[0], "noexec"));
+        mayfly_result_free(r);
+    }
+}
+
 static void nor_can_a_file_without_a_name(void **state) {
     (void)state;
     live_prints("import os\n"
@@ -749,6 +779,7 @@ int main(void) {
         cmocka_unit_test(an_abstract_socket_of_another_box_or_of_the_host_is_not_there),
         cmocka_unit_test(two_boxes_share_no_process_no_file_and_no_queue),
         cmocka_unit_test(what_is_written_in_the_box_cannot_be_executed_or_loaded),
+        cmocka_unit_test(a_refused_execution_comes_with_a_hint),
         cmocka_unit_test(nor_can_a_file_without_a_name),
         cmocka_unit_test(an_ordinary_user_without_any_capability_or_a_way_to_one),
         cmocka_unit_test(no_signal_has_an_effect_on_init),
