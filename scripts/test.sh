@@ -133,6 +133,7 @@ hosts_end() {
     wait
     cat "$beside/output"
     read -r p f s <"$beside/sum"
+    # shellcheck disable=SC2031 # these are this shell's own
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
     rm -rf "$beside"
 }
