@@ -73,8 +73,9 @@ static void verify(const struct view *view, struct finding *finding) {
     while (proc_next_mount(&text, line, sizeof(line), &m)) {
         if (strcmp(m.target, "/") != 0)
             continue;
+        roots++;
         bool ro = mount_has_option(m.options, "ro") || !view->plan->policy->read_only;
-        finding_set(finding, own && ro && mount_has_option(m.options, "nosuid") && ++roots == 1,
+        finding_set(finding, roots == 1 && own && ro && mount_has_option(m.options, "nosuid"),
                     "mnt:[%llu]; / is %s, %s", (unsigned long long)view->ns[NS_MNT], m.fstype,
                     m.options);
     }

@@ -271,6 +271,34 @@ static void every_control_is_in_the_registry_and_explains_itself(void **unused) 
     assert_null(control_find("nosuch"));
 }
 
+static void a_second_mount_at_the_root_is_not_in_force(void **unused) {
+    static const struct {
+        const char *mounts;
+        bool in_force;
+    } cases[] = {
+        {"9 1 8:1 /r / ro,nosuid - ext4 d rw\n", true},
+        {"9 1 8:1 /r / rw,nosuid - ext4 d rw\n", false},
+        {"2 1 8:1 / / rw - ext4 d rw\n9 2 8:1 /r / ro,nosuid - ext4 d rw\n", false},
+        {"9 1 8:1 /r / ro,nosuid - ext4 d rw\n10 9 8:1 / / rw - ext4 d rw\n", false},
+        {"", false},
+    };
+    struct policy *policy = python_policy();
+    struct plan plan = {.policy = policy};
+
+    (void)unused;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct view view = {.mountinfo = cases[i].mounts, .plan = &plan};
+        struct finding finding = {0};
+
+        view.ns[NS_MNT] = 1;
+        view.host_ns[NS_MNT] = 2;
+        controls[CTL_MOUNT]->verify(&view, &finding);
+        if (finding.in_force != cases[i].in_force)
+            fail_msg("%s: %s", cases[i].mounts, finding.evidence);
+    }
+    policy_free(policy);
+}
+
 static void refuses(void (*spoil)(struct host *), const char *control, const char *words) {
     struct host *host = calloc(1, sizeof(*host));
     struct policy *policy = python_policy();
@@ -338,6 +366,7 @@ int main(void) {
         cmocka_unit_test(every_row_names_its_reason),
         cmocka_unit_test(seccomp_is_the_last_thing_the_payload_does),
         cmocka_unit_test(every_control_is_in_the_registry_and_explains_itself),
+        cmocka_unit_test(a_second_mount_at_the_root_is_not_in_force),
         cmocka_unit_test(a_host_that_lacks_something_is_refused_with_the_remedy),
         cmocka_unit_test(best_effort_goes_on_without_a_controller_and_says_so),
     };
