@@ -32,12 +32,15 @@ static uint64_t row(struct plan *plan, int resource, uint64_t value, const char 
     return own ? own->soft : value;
 }
 
+static bool has_row(const struct plan *plan, int resource) {
+    for (size_t i = 0; i < plan->n_ops; i++)
+        if (plan->ops[i].control == CTL_RLIMITS && plan->ops[i].a == (uint64_t)resource)
+            return true;
+    return false;
+}
+
 static int plan_rlimits(const struct policy *policy, const struct host *host UNUSED,
                         struct plan *plan, struct err *err UNUSED) {
-    static const int with_default[] = {RLIMIT_CORE,      RLIMIT_NOFILE,   RLIMIT_FSIZE,
-                                       RLIMIT_STACK,     RLIMIT_MSGQUEUE, RLIMIT_MEMLOCK,
-                                       RLIMIT_SIGPENDING};
-
     /* 0 does not keep the kernel from starting a piped core_pattern's program on the host; 1 does
      * (core(5)). */
     (void)row(plan, RLIMIT_CORE, 1, "a crash would start the host's core dump handler");
@@ -52,15 +55,9 @@ static int plan_rlimits(const struct policy *policy, const struct host *host UNU
     (void)row(plan, RLIMIT_MEMLOCK, 65536, "locked memory cannot be reclaimed");
     (void)row(plan, RLIMIT_SIGPENDING, 1024, "queued signals are kernel memory");
     (void)row(plan, RLIMIT_RTPRIO, 0, "real-time priority would starve the host");
-    for (int i = 0; i < policy->n_ulimit; i++) {
-        int resource = policy->ulimit[i].resource;
-        bool done = asked_for(policy, resource) != &policy->ulimit[i];
-
-        for (size_t k = 0; k < ARRAY_LEN(with_default); k++)
-            done |= with_default[k] == resource;
-        if (!done)
-            (void)row(plan, resource, 0, "asked for with --ulimit");
-    }
+    for (int i = 0; i < policy->n_ulimit; i++)
+        if (!has_row(plan, policy->ulimit[i].resource))
+            (void)row(plan, policy->ulimit[i].resource, 0, "asked for with --ulimit");
     plan_limit(plan, "openFiles", nofile, "count", "rlimit");
     plan_limit(plan, "fileSize", fsize, "bytes", "rlimit");
     return 0;
