@@ -38,6 +38,9 @@ LIB_OBJ  := $(call obj,$(filter-out %/seccomp_mkfilter.c,$(wildcard \
               $(addprefix src/,$(addsuffix /*.c,base linux policy plan control box image lib)))))
 JSON_OBJ := $(call obj,$(wildcard src/json/*.c))
 CLI_OBJ  := $(call obj,$(wildcard src/cli/*.c))
+# The lab's build differs in one object: the table of fields, which there has --without CONTROL. Not installed.
+LAB_OBJ  := $(call obj,$(wildcard src/lab/*.c))
+LAB_FIELDS := $(B)/obj/lab/policy_fields.o
 SUITES   := unit golden fault live
 TEST_SRC := $(wildcard $(SUITES:%=tests/%/test_*.c))
 TESTS    := $(TEST_SRC:%.c=$(B)/%)
@@ -124,8 +127,20 @@ $(TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
-tests: $(TESTS) $(B)/mayfly
+tests: $(TESTS) $(B)/mayfly $(B)/mayfly-lab
 	@:
+
+$(LAB_FIELDS): src/policy/policy_fields.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call says,CC) $(CC) $(ALL_CFLAGS) -DMAYFLY_LAB -MMD -MP -c -o $@ $<
+
+# The object is named first, so the archive's is not taken.
+$(B)/mayfly-lab: $(LAB_FIELDS) $(CLI_OBJ) $(JSON_OBJ) $(B)/libmayfly.a
+	$(call says,LINK) $(CC) $(PIE) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+$(B)/tests/live/test_probes: $(B)/tests/%: $(B)/obj/tests/%.o $(LAB_FIELDS) $(LAB_OBJ) $(B)/libmayfly_test.a
+	@mkdir -p $(@D)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 # Other flags or another compiler: all is compiled again.
 BUILT_WITH = $(CC) $(filter-out -Werror,$(ALL_CFLAGS)) $(ALL_LDFLAGS)
@@ -146,7 +161,7 @@ $(FILTER): src/control/seccomp_default.json $(B)/mkfilter
 	@mkdir -p $(@D)
 	$(call says,FILTER) $(B)/mkfilter $< > $@
 
-OTHERS := $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(TEST_AUX) $(call obj,$(TEST_SRC)))
+OTHERS := $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(TEST_AUX) $(call obj,$(TEST_SRC)))
 $(OTHERS): | $(FILTER)
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

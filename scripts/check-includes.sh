@@ -17,6 +17,7 @@ declare -A may=(
     [lib]="box control plan policy image linux mayfly.h"
     [json]="mayfly.h"
     [cli]="json mayfly.h"
+    [lab]="json mayfly.h"
 )
 # Headers that only the files matching the pattern may include.
 declare -A only=(

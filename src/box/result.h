@@ -6,6 +6,14 @@
 
 #include "linux/cgroup.h"
 
+/* A system call that the seccomp filter refused, as its notification told it. */
+struct refused_call {
+    int nr;
+    uint32_t times;
+    uint64_t args[6]; /* of the first time */
+};
+enum { FACTS_REFUSED = 8 };
+
 /* Facts, each from one source; several may hold at once. */
 struct box_facts {
     bool setup_failed; /* a row failed, or the command could not be executed */
@@ -17,6 +25,8 @@ struct box_facts {
     bool foreign_call; /* a system call of a foreign architecture was notified */
     int foreign_nr;
     uint32_t foreign_arch; /* AUDIT_ARCH_* */
+    struct refused_call refused[FACTS_REFUSED]; /* distinct ones, in the order in which they came */
+    unsigned n_refused;
     struct cg_usage usage;
     uint64_t wall_ns;
 };

@@ -410,6 +410,18 @@ static int set_security_opt(struct policy *p, const char *value, struct err *err
     return p->seccomp_profile ? 0 : -ENOMEM;
 }
 
+#ifdef MAYFLY_LAB
+/* Only in a build of the lab's own: to see what a control does, it has to be possible to do without it. */
+static int set_without(struct policy *p, const char *value, struct err *err) {
+    for (int i = 0; i < CTL__N; i++)
+        if (strcmp(control_id_name((enum control_id)i), value) == 0) {
+            p->controls &= ~BIT(i);
+            return 0;
+        }
+    return bad(err, "--without", value, "is no control; `mayfly doctor` lists them");
+}
+#endif
+
 /* ------------------------------------------------------------------ the table */
 
 #define AT(member) offsetof(struct policy, member)
@@ -477,5 +489,9 @@ const struct policy_field policy_fields[] = {
      .help = "accepted: all are dropped, always"},
     {"security-opt", "--security-opt", 0, FIELD_CUSTOM, .list = true, .metavar = "seccomp=FILE",
      .set = set_security_opt, .help = "another seccomp profile, in Docker's format"},
+#ifdef MAYFLY_LAB
+    {"without", "--without", 0, FIELD_CUSTOM, .list = true, .metavar = "CONTROL",
+     .set = set_without, .help = "leave a control out"},
+#endif
 };
 const size_t policy_n_fields = ARRAY_LEN(policy_fields);
