@@ -33,6 +33,7 @@ LIBS    := -ljansson -lseccomp -lm
 says     = $(if $(V),,@printf '  %-6s %s\n' $(1) $@;)
 obj      = $(patsubst %.c,$(B)/obj/%.o,$(1))
 MKFILTER := $(call obj,src/control/seccomp_mkfilter.c src/control/seccomp_compile.c \
+              src/control/seccomp_pack.c \
               src/policy/profile_json.c $(wildcard src/base/*.c))
 LIB_OBJ  := $(call obj,$(filter-out %/seccomp_mkfilter.c,$(wildcard \
               $(addprefix src/,$(addsuffix /*.c,base linux policy plan control box image lib)))))

@@ -4,6 +4,7 @@
 #include "control/seccomp_compile.h"
 
 #include <errno.h>
+#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
 #include <sys/mman.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "control/seccomp_pack.h"
 
 #include "base/banned.h"
 
@@ -21,6 +23,16 @@ const char *seccomp_arch(void) {
     return "arm64";
 #else
     return "other";
+#endif
+}
+
+static uint32_t native_arch(void) {
+#if defined(__x86_64__)
+    return AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+    return AUDIT_ARCH_AARCH64;
+#else
+    return 0; /* no filter is of that architecture: none is packed */
 #endif
 }
 
@@ -154,6 +166,10 @@ int seccomp_compile(const struct profile *profile, bool notify_foreign,
     seccomp_release(ctx);
     if (r < 0)
         return r;
+    if (seccomp_pack(native_arch(), code, &len) < 0) {
+        free(code);
+        return err_oom(err);
+    }
     *ret_code = code;
     *ret_len = len;
     return 0;
