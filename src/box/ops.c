@@ -492,11 +492,16 @@ static int op_seccomp(const struct op *op, struct op_ctx *ctx) {
     struct sock_fprog prog = {.len = filter->len,
                               .filter = (struct sock_filter *)(uintptr_t)filter->code};
     const unsigned new_listener = 1u << 3; /* SECCOMP_FILTER_FLAG_NEW_LISTENER */
-    int fd = sys_seccomp_load(&prog, filter->notify_foreign ? new_listener : 0);
+    int fd = sys_seccomp_load(&prog, filter->notify ? new_listener : 0);
 
+    /* In a container whose filter has a listener, ours cannot have one. Then what would be notified is ENOSYS: refused
+     * all the same, without being named. */
+    bool listens = filter->notify && !(fd < 0 && errno == EBUSY);
+    if (filter->notify && !listens)
+        fd = sys_seccomp_load(&prog, 0);
     if (fd < 0)
         return check(ctx, fd, "seccomp");
-    if (filter->notify_foreign)
+    if (listens)
         ctx->listener = fd;
     return 0;
 }

@@ -24,7 +24,7 @@ struct box_facts {
     int status;        /* wait status of the payload, from init */
     bool foreign_call; /* a system call of a foreign architecture was notified */
     int foreign_nr;
-    uint32_t foreign_arch; /* AUDIT_ARCH_* */
+    uint32_t foreign_arch;                      /* AUDIT_ARCH_* */
     struct refused_call refused[FACTS_REFUSED]; /* distinct ones, in the order in which they came */
     unsigned n_refused;
     struct cg_usage usage;

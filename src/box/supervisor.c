@@ -19,12 +19,13 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "box/box.h"
+#include "linux/bpf.h"
+#include "linux/sys.h"
 
 #include "base/banned.h"
 
@@ -33,6 +34,7 @@ enum {
     PASS_CHUNK = 4096, /* PIPE_BUF: a writable pipe takes that much without blocking (pipe(7)) */
     OOM_RECHECK_NS = 2000000, /* v1 tells of an OOM before anything is killed */
     OOM_WATCH_NS = 300000000,
+    MAX_REFUSALS = 1000,    /* named: then they are refused without us */
     PASS_NS = 1000000000,   /* after a kill of ours, for a reader to take what there still is */
     LINGER_NS = 1000000000, /* init has reported the end but is not gone: it gets help */
 };
@@ -72,7 +74,8 @@ struct run {
     size_t pending_at, pending_len;
     uint64_t wall_ns, next_cpu_ns, oom_until_ns, next_oom_ns, linger_ns; /* 0: none */
     uint64_t pass_until_ns;                                              /* 0: none */
-    bool dead;                                                           /* init is gone */
+    unsigned refusals;
+    bool dead; /* init is gone */
     bool killed;
     char *chunk;
 };
@@ -210,20 +213,44 @@ static void oom_event(struct run *run) {
     check_oom(run, now);
 }
 
-/* A call of a foreign architecture: it stays blocked until we answer, and we answer by killing. */
+static void note_refusal(struct box_facts *facts, const struct seccomp_data *call) {
+    struct refused_call *known = facts->refused;
+
+    for (unsigned i = 0; i < facts->n_refused; i++, known++)
+        if (known->nr == call->nr && known->args[0] == call->args[0]) {
+            known->times++;
+            return;
+        }
+    if (facts->n_refused == FACTS_REFUSED)
+        return;
+    facts->n_refused++;
+    *known = (struct refused_call){.nr = call->nr, .times = 1};
+    memcpy(known->args, call->args, sizeof(known->args));
+}
+
+/* A call that the filter refuses: its thread is blocked until we answer. A refusal is answered as the filter would have;
+ * a call of a foreign architecture by killing. Code that does nothing but make refused calls would keep us busy at its
+ * pleasure, so there is an end to that: with the listener closed the kernel answers alone, with ENOSYS. */
 static void notified(struct run *run) {
     struct box *box = run->box;
     struct seccomp_notif call;
+    int r = sys_seccomp_receive(box->listener, &call);
 
-    memset(&call, 0, sizeof(call));
-    if (ioctl(box->listener, SECCOMP_IOCTL_NOTIF_RECV, &call) < 0) {
-        if (errno != EINTR && errno != ENOENT)
+    if (r < 0) {
+        if (r != -EINTR && r != -ENOENT)
             fd_close(&box->listener);
         return;
     }
-    box->facts.foreign_nr = call.data.nr;
-    box->facts.foreign_arch = call.data.arch;
-    stop(run, &box->facts.foreign_call);
+    if (!seccomp_is_native(&call.data)) {
+        box->facts.foreign_nr = call.data.nr;
+        box->facts.foreign_arch = call.data.arch;
+        stop(run, &box->facts.foreign_call);
+        return;
+    }
+    note_refusal(&box->facts, &call.data);
+    (void)sys_seccomp_refuse(box->listener, call.id, EPERM);
+    if (++run->refusals == MAX_REFUSALS)
+        fd_close(&box->listener);
 }
 
 static void check_deadlines(struct run *run) {

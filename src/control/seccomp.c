@@ -16,7 +16,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,14 +27,6 @@
 
 #include "base/banned.h"
 
-#if defined(__x86_64__)
-#define NATIVE_ARCH AUDIT_ARCH_X86_64
-#elif defined(__aarch64__)
-#define NATIVE_ARCH AUDIT_ARCH_AARCH64
-#else
-#error "seccomp.c: say which AUDIT_ARCH_ this machine is"
-#endif
-
 static enum probe_answer probe(const struct policy *policy UNUSED, const struct host *host,
                                struct probe *why) {
     if (host->seccomp_filter)
@@ -45,10 +36,12 @@ static enum probe_answer probe(const struct policy *policy UNUSED, const struct 
     return PROBE_NO;
 }
 
+/* As the code sees it: a refusal that is notified is answered with EPERM. */
 static uint32_t answer(const struct filter *filter, int nr) {
-    struct seccomp_data call = {.nr = nr, .arch = NATIVE_ARCH};
+    struct seccomp_data call = {.nr = nr, .arch = SECCOMP_NATIVE_ARCH};
+    uint32_t a = bpf_run(filter->code, filter->len, &call);
 
-    return bpf_run(filter->code, filter->len, &call);
+    return a == SECCOMP_RET_USER_NOTIF ? SECCOMP_RET_ERRNO | EPERM : a;
 }
 
 /* LOG lets it through as well. */
@@ -87,7 +80,7 @@ static int compile(const struct profile *profile, bool notify, struct plan *plan
         return r;
     filter->code = arena_memdup(&plan->arena, code, len * sizeof(*code));
     filter->len = len;
-    filter->notify_foreign = notify;
+    filter->notify = notify;
     free(code);
     return filter->code ? 0 : err_oom(err);
 }
@@ -123,9 +116,8 @@ static int plan_seccomp(const struct policy *policy, const struct host *host, st
     if (policy->seccomp_profile)
         r = custom(policy->seccomp_profile, host, plan, filter, err);
     else
-        *filter = (struct filter){.len = ARRAY_LEN(seccomp_default_code),
-                                  .notify_foreign = true,
-                                  .code = seccomp_default_code};
+        *filter = (struct filter){
+            .len = ARRAY_LEN(seccomp_default_code), .notify = true, .code = seccomp_default_code};
     if (r < 0)
         return r;
     plan_add(plan, (struct op){.stage = STAGE_SEAL,
@@ -171,7 +163,7 @@ static void describe_filter(const struct filter *filter, struct buf *out) {
     buf_printf(out,
                "with all arguments zero, %d system calls pass and %d are EPERM; foreign "
                "architectures %s",
-               allowed, refused, filter->notify_foreign ? "end the run, named" : "are killed");
+               allowed, refused, filter->notify ? "end the run, named" : "are killed");
 }
 
 static void describe(const struct plan *plan, struct buf *out) {

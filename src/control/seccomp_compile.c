@@ -4,7 +4,6 @@
 #include "control/seccomp_compile.h"
 
 #include <errno.h>
-#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
 #include <sys/mman.h>
@@ -13,6 +12,7 @@
 
 #include "base/fd.h"
 #include "control/seccomp_pack.h"
+#include "linux/bpf.h"
 
 #include "base/banned.h"
 
@@ -23,16 +23,6 @@ const char *seccomp_arch(void) {
     return "arm64";
 #else
     return "other";
-#endif
-}
-
-static uint32_t native_arch(void) {
-#if defined(__x86_64__)
-    return AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-    return AUDIT_ARCH_AARCH64;
-#else
-    return 0; /* no filter is of that architecture: none is packed */
 #endif
 }
 
@@ -89,12 +79,15 @@ static int add_call(scmp_filter_ctx ctx, const struct profile_rule *rule, int nr
     return r;
 }
 
-static int add_rules(scmp_filter_ctx ctx, const struct profile *profile, struct err *err) {
+static int add_rules(scmp_filter_ctx ctx, const struct profile *profile, bool notify,
+                     struct err *err) {
     uint32_t fallback = action_of(profile->default_action, profile->default_error);
 
     for (int i = 0; i < profile->n_rules; i++) {
         const struct profile_rule *rule = &profile->rules[i];
         uint32_t action = action_of(rule->action, rule->error);
+        if (notify && action == SCMP_ACT_ERRNO(EPERM) && action != fallback)
+            action = SCMP_ACT_NOTIFY;
 
         for (const char *const *name = rule->names; *name; name++) {
             int nr = seccomp_syscall_resolve_name(*name);
@@ -139,34 +132,33 @@ static int export(scmp_filter_ctx ctx, struct sock_filter **ret_code, unsigned s
     return 0;
 }
 
-static int fill(scmp_filter_ctx ctx, const struct profile *profile, bool notify_foreign,
-                struct err *err) {
+static int fill(scmp_filter_ctx ctx, const struct profile *profile, bool notify, struct err *err) {
     /* A tree of comparisons instead of a list: about ten steps for any call. */
     int r = seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 
     if (r == 0)
         r = seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH,
-                             notify_foreign ? SCMP_ACT_NOTIFY : SCMP_ACT_KILL_PROCESS);
+                             notify ? SCMP_ACT_NOTIFY : SCMP_ACT_KILL_PROCESS);
     if (r < 0)
         return err_errno(err, ERR_INTERNAL, r, "seccomp", NULL, "setting up libseccomp");
-    return add_rules(ctx, profile, err);
+    return add_rules(ctx, profile, notify, err);
 }
 
-int seccomp_compile(const struct profile *profile, bool notify_foreign,
-                    struct sock_filter **ret_code, unsigned short *ret_len, struct err *err) {
+int seccomp_compile(const struct profile *profile, bool notify, struct sock_filter **ret_code,
+                    unsigned short *ret_len, struct err *err) {
     struct sock_filter *code = NULL;
     unsigned short len = 0;
     scmp_filter_ctx ctx = seccomp_init(action_of(profile->default_action, profile->default_error));
 
     if (!ctx)
         return err_oom(err);
-    int r = fill(ctx, profile, notify_foreign, err);
+    int r = fill(ctx, profile, notify, err);
     if (r == 0)
         r = export(ctx, &code, &len, err);
     seccomp_release(ctx);
     if (r < 0)
         return r;
-    if (seccomp_pack(native_arch(), code, &len) < 0) {
+    if (seccomp_pack(SECCOMP_NATIVE_ARCH, code, &len) < 0) {
         free(code);
         return err_oom(err);
     }

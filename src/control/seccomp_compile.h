@@ -10,10 +10,11 @@
 #include "policy/profile_json.h"
 
 /* Names that libseccomp does not know are skipped: they belong to other machines or kernels.
- * *ret_code is malloc'ed. With `notify_foreign`, a call of a foreign architecture (on x86-64 also one
- * with the x32 bit) is notified; else it kills. */
-int seccomp_compile(const struct profile *profile, bool notify_foreign,
-                    struct sock_filter **ret_code, unsigned short *ret_len, struct err *err);
+ * *ret_code is malloc'ed. With `notify`, what a rule answers with EPERM is notified instead, for
+ * the supervisor to answer with EPERM and to name it; and so is a call of a foreign architecture (on
+ * x86-64 also one with the x32 bit), which otherwise kills. */
+int seccomp_compile(const struct profile *profile, bool notify, struct sock_filter **ret_code,
+                    unsigned short *ret_len, struct err *err);
 /* This machine in the profile's words. */
 const char *seccomp_arch(void);
 

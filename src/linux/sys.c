@@ -7,6 +7,8 @@
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <string.h>
+#include <sys/ioctl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -63,6 +65,17 @@ int sys_execveat(int dirfd, const char *path, char *const argv[], char *const en
 
 int sys_seccomp_load(const struct sock_fprog *prog, unsigned flags) {
     return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, prog);
+}
+
+int sys_seccomp_receive(int listener, struct seccomp_notif *ret) {
+    memset(ret, 0, sizeof(*ret)); /* or the kernel refuses it */
+    return ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, ret) < 0 ? -errno : 0;
+}
+
+int sys_seccomp_refuse(int listener, uint64_t id, int error) {
+    struct seccomp_notif_resp answer = {.id = id, .error = -error};
+
+    return ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer) < 0 ? -errno : 0;
 }
 
 int sys_landlock_create_ruleset(const void *attr, size_t size, unsigned flags) {

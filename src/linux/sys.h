@@ -33,6 +33,10 @@ int sys_openat2(int dirfd, const char *path, const struct open_how *how);
 int sys_close_range(unsigned first, unsigned last);
 int sys_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
 int sys_seccomp_load(const struct sock_fprog *prog, unsigned flags); /* listener fd, or 0 */
+/* One notified call. 0 or -errno: -ENOENT where its caller is gone or was interrupted meanwhile. */
+struct seccomp_notif;
+int sys_seccomp_receive(int listener, struct seccomp_notif *ret);
+int sys_seccomp_refuse(int listener, uint64_t id, int error); /* the call returns -error */
 int sys_landlock_create_ruleset(const void *attr, size_t size, unsigned flags);
 int sys_landlock_add_path(int ruleset, const struct landlock_path_beneath_attr *attr);
 int sys_landlock_restrict_self(int ruleset);

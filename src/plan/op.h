@@ -108,7 +108,8 @@ struct landlock_rules {
 struct sock_filter;
 struct filter {
     unsigned short len;
-    bool notify_foreign; /* a call of a foreign architecture is notified, so that it can be named */
+    bool
+        notify; /* refusals and calls of foreign architectures are notified, so that they can be named */
     const struct sock_filter *code;
 };
 

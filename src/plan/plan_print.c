@@ -337,7 +337,7 @@ void plan_print_op(const struct op *op, struct buf *out) {
     case OP_SECCOMP: {
         const struct filter *filter = op->data;
         buf_printf(out, "seccomp(SECCOMP_SET_MODE_FILTER, %s, {filter})",
-                   filter->notify_foreign ? "SECCOMP_FILTER_FLAG_NEW_LISTENER" : "0");
+                   filter->notify ? "SECCOMP_FILTER_FLAG_NEW_LISTENER" : "0");
         break;
     }
     default:

@@ -127,24 +127,26 @@ static _Noreturn void child(const struct fixture *f, const struct filter *filter
     faults_are_fatal();
     if (!give_up_capabilities() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
         _exit(NOT_LOADED);
-    int fd = sys_seccomp_load(&prog, filter->notify_foreign ? 1u << 3 : 0);
-    if (fd < 0 || (filter->notify_foreign && msg_send(sock, &m, fd) < 0))
+    int fd = sys_seccomp_load(&prog, filter->notify ? 1u << 3 : 0);
+    if (fd < 0 || (filter->notify && msg_send(sock, &m, fd) < 0))
         _exit(NOT_LOADED);
-    if (filter->notify_foreign)
+    if (filter->notify)
         (void)close(fd);
     (void)close(sock);
     _exit(fn(f));
 }
 
-/* Waits for a notified call or the end; after the former, ends it as the supervisor does. */
+/* Until the end, answers what is notified as the supervisor does. */
 static void watch(int listener, pid_t pid, struct run *run) {
     struct pollfd p = {.fd = listener, .events = POLLIN};
     struct seccomp_notif call;
+    int n;
 
-    memset(&call, 0, sizeof(call));
     /* POLLHUP: nobody is left under the filter */
-    if (poll(&p, 1, 20000) == 1 && p.revents & POLLIN &&
-        ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &call) == 0) {
+    while ((n = poll(&p, 1, 20000)) == 1 && p.revents & POLLIN &&
+           sys_seccomp_receive(listener, &call) == 0 && seccomp_is_native(&call.data))
+        (void)sys_seccomp_refuse(listener, call.id, EPERM);
+    if (n == 1 && p.revents & POLLIN) {
         run->notified = true;
         run->nr = call.data.nr;
         run->arch = call.data.arch;
@@ -167,7 +169,7 @@ static struct run run_with(struct fixture *f, const struct filter *filter, child
     if (pid == 0)
         child(f, filter, sock[1], fn);
     (void)close(sock[1]);
-    if (filter->notify_foreign && msg_recv(sock[0], &m, &listener) == 1 && listener >= 0) {
+    if (filter->notify && msg_recv(sock[0], &m, &listener) == 1 && listener >= 0) {
         watch(listener, pid, &run);
         (void)close(listener);
     }
@@ -370,7 +372,7 @@ static void an_x32_call_is_named_and_not_executed(void **state) {
 static void killed_without_listener(struct fixture *f, child_fn *fn) {
     const struct profile all = {.default_action = PROFILE_ALLOW};
     struct sock_filter *code = NULL;
-    struct filter filter = {.notify_foreign = false};
+    struct filter filter = {.notify = false};
     struct err err = {0};
 
     if (seccomp_compile(&all, false, &code, &filter.len, &err) < 0)
