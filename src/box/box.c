@@ -157,6 +157,8 @@ static int run_host_stage(struct box *box, enum stage stage) {
         if (op->stage != stage)
             continue;
         int r = op_run_host(op, &box->ctx, &box->failure);
+        if (r == -EMFILE || r == -ENFILE)
+            box->failure = (struct err){0}; /* whatever the row says of it, this is what helps */
         if (r < 0) {
             row_failed(box, (int32_t)i, r, box->ctx.step);
             return r;
@@ -230,8 +232,6 @@ static void close_child_ends(struct box *box) {
         fd_close(&box->ctx.pipe[i]);
     for (int i = 0; i < OP_SLOTS; i++)
         fd_close(&box->ctx.slot[i]);
-    for (int i = 0; i < CG_HIERS; i++)
-        fd_close(&box->ctx.cgroup[i].tasks);
 }
 
 static uint64_t ignored_signals(void) {
@@ -252,10 +252,21 @@ static bool init_comes_first(const struct box *box) {
     return n == (ssize_t)sizeof(m) && (m.kind == MSG_CODE_FILE || m.kind == MSG_FAILED);
 }
 
-static int await_parked(struct box *box) {
+static int send_go(struct box *box, const struct box_input *input);
+
+/* Waits until the box is parked, or on its way. */
+static int await_built(struct box *box, const struct box_input *rush) {
     uint64_t deadline = now_ns() + (uint64_t)BUILD_TIMEOUT_MS * 1000000u;
 
-    while (box->state == BOX_BUILDING) {
+    while (box->state == BOX_BUILDING || box->state == BOX_RUSHED) {
+        /* The code's file comes from init; without one nothing is to wait for. */
+        bool ready = rush && box->state == BOX_BUILDING &&
+                     (box->code >= 0 || !box->plan->policy->takes_code);
+        int r = ready ? send_go(box, rush) : 0;
+        if (r < 0 && r != -EPIPE) /* then the payload has said why, or died */
+            return r;
+        rush = r < 0 ? NULL : rush;
+
         struct pollfd fds[] = {{.fd = box->report, .events = POLLIN},
                                {.fd = box->go, .events = POLLIN}};
         uint64_t now = now_ns();
@@ -271,10 +282,24 @@ static int await_parked(struct box *box) {
         bool init = init_comes_first(box) || !fds[1].revents;
         (void)box_receive(box, init ? FROM_INIT : FROM_PAYLOAD);
     }
-    return box->state == BOX_PARKED ? 0 : -ECANCELED;
+    if (box->state == BOX_GOING)
+        box->started_ns = now_ns();
+    return box->state == BOX_FAILED ? -ECANCELED : 0;
 }
 
-static int build(struct box *box) {
+/* The supervisor's rows beside a child that may have failed meanwhile: then the child's words say why. */
+static int run_outside_stage(struct box *box) {
+    struct err *failure = &box->failure;
+    int r = run_host_stage(box, STAGE_OUTSIDE);
+
+    if (r < 0 && init_comes_first(box)) {
+        *failure = (struct err){0};
+        (void)box_receive(box, FROM_INIT);
+    }
+    return r;
+}
+
+static int build(struct box *box, const struct box_input *rush) {
     struct msg mapped = {.kind = MSG_MAPPED};
     int r = run_host_stage(box, STAGE_HOST);
 
@@ -293,16 +318,16 @@ static int build(struct box *box) {
     r = clone_init(box);
     if (r < 0)
         return r;
-    r = run_host_stage(box, STAGE_OUTSIDE);
+    r = run_outside_stage(box);
     if (r < 0)
         return r;
     r = msg_send(box->report, &mapped, -1);
-    if (r < 0 && r != -EPIPE) /* then init has said why, or died: await_parked finds out */
+    if (r < 0 && r != -EPIPE) /* then init has said why, or died: await_built finds out */
         return err_errno(&box->failure, ERR_SETUP, r, "", NULL, "telling the box's init to go on");
     (void)protocol_next(box->state, FROM_SUPERVISOR, MSG_MAPPED, &box->state);
     close_child_ends(box);
     box->ignored = ignored_signals(); /* here, since init is busy now and we are not */
-    return await_parked(box);
+    return await_built(box, rush);
 }
 
 static struct box *box_alloc(const struct plan *plan) {
@@ -327,12 +352,13 @@ static struct box *box_alloc(const struct plan *plan) {
     return box;
 }
 
-int box_open(const struct plan *plan, struct box **ret_box, struct err *err) {
+int box_open(const struct plan *plan, const struct box_input *rush, struct box **ret_box,
+             struct err *err) {
     struct box *box = box_alloc(plan);
 
     if (!box)
         return err_oom(err);
-    int r = build(box);
+    int r = build(box, rush);
     if (r < 0) {
         struct err *cause = &box->failure;
         if (!cause->code)
@@ -365,27 +391,33 @@ static int write_code(struct box *box, const struct box_input *input, struct err
     return 0;
 }
 
-int box_start(struct box *box, const struct box_input *input, struct err *err) {
+/* Sends the command on its way, with its code in place. Failures but the channel's own are in box->failure. */
+static int send_go(struct box *box, const struct box_input *input) {
     struct msg go = {.kind = MSG_GO, .bits = box->ignored};
-    enum box_state next;
+    int r = write_code(box, input, &box->failure);
 
-    if (!protocol_next(box->state, FROM_SUPERVISOR, MSG_GO, &next))
-        return err_set(err, ERR_USAGE, -EINVAL, "", "open a box for every run",
-                       "the box is %s, it cannot be started", box_state_name(box->state));
-    int r = write_code(box, input, err);
     if (r < 0)
         return r;
     if (!input->stdin_len && input->stdin_fd < 0)
         fd_close(&box->in); /* an end of file at once, rather than a wait for nobody */
     box->started_ns = now_ns();
     r = msg_send(box->go, &go, -1);
+    if (r == 0)
+        (void)protocol_next(box->state, FROM_SUPERVISOR, MSG_GO, &box->state);
+    return r;
+}
+
+int box_start(struct box *box, const struct box_input *input, struct err *err) {
+    if (box->state != BOX_PARKED)
+        return err_set(err, ERR_USAGE, -EINVAL, "", "open a box for every run",
+                       "the box is %s, it cannot be started", box_state_name(box->state));
+    int r = send_go(box, input);
     if (r < 0) {
-        died_building(box);
+        if (!box->failure.code)
+            died_building(box);
         *err = box->failure;
-        return r;
     }
-    box->state = next;
-    return 0;
+    return r;
 }
 
 /* ------------------------------------------------------------------ the end */
@@ -415,7 +447,6 @@ static void remove_cgroups(struct box *box) {
         /* If it could not be removed it stays under its owner's name, for the sweep. */
         cg->in_ledger = false;
         fd_close(&cg->dir);
-        fd_close(&cg->tasks);
         fd_close(&cg->parent);
     }
 }

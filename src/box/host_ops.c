@@ -31,7 +31,7 @@ void op_ctx_init(struct op_ctx *ctx, const struct host *host) {
     for (size_t i = 0; i < ARRAY_LEN(ctx->slot); i++)
         ctx->slot[i] = -1;
     for (size_t i = 0; i < ARRAY_LEN(ctx->cgroup); i++)
-        ctx->cgroup[i] = (struct op_cgroup){.parent = -1, .dir = -1, .tasks = -1};
+        ctx->cgroup[i] = (struct op_cgroup){.parent = -1, .dir = -1};
 }
 
 static int open_parent(const struct op *op, struct op_ctx *ctx) {
@@ -83,13 +83,6 @@ static int op_cgroup_make(const struct op *op, struct op_ctx *ctx) {
     cg->dir = openat(cg->parent, ctx->cgroup_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (cg->dir < 0) {
         ctx->step = "open";
-        return -errno;
-    }
-    if (ctx->host->cg.hier[op->slot].version == 2)
-        return 0;
-    cg->tasks = openat(cg->dir, "tasks", O_WRONLY | O_CLOEXEC);
-    if (cg->tasks < 0) {
-        ctx->step = "open tasks";
         return -errno;
     }
     return 0;

@@ -1,8 +1,8 @@
 /*
  * inside.c: init and the payload's process, from clone3 to execve.
  *
- * init is PID 1 of the box. It waits for its id maps, executes the rows INSIDE
- * and PIVOT, makes the payload's process, and then does two things only: reap
+ * init is PID 1 of the box. It executes the rows APART, waits for its id maps,
+ * executes the rows INSIDE and PIVOT, makes the payload's process, and then does two things only: reap
  * whatever dies in the box, and watch the supervisor. When the payload is gone,
  * or the supervisor is, it exits, and the kernel kills the rest of the box.
  *
@@ -42,23 +42,11 @@ static _Noreturn void fail(int sock, const struct plan *plan, const struct op *o
 static void run_stage(const struct plan *plan, struct op_ctx *ctx, enum stage stage, int sock) {
     for (size_t i = 0; i < plan->n_ops; i++) {
         const struct op *op = &plan->ops[i];
-        if (op->stage != stage || op->kind == OP_CGROUP_JOIN)
+        if (op->stage != stage)
             continue;
         int r = op_run(op, ctx);
         if (r < 0)
             fail(sock, plan, op, r, ctx->step);
-    }
-}
-
-/* While init still has the ids under which the cgroups were made. */
-static void join_cgroups(const struct plan *plan, struct op_ctx *ctx) {
-    for (size_t i = 0; i < plan->n_ops; i++) {
-        const struct op *op = &plan->ops[i];
-        if (op->kind != OP_CGROUP_JOIN)
-            continue;
-        int r = op_run(op, ctx);
-        if (r < 0)
-            fail(ctx->report, plan, op, r, ctx->step);
     }
 }
 
@@ -78,13 +66,11 @@ static int compare_ints(int a, int b) { return (a > b) - (a < b); }
 /* Descriptors of the host program, and the supervisor's ends of our own pipes: as long as one of those is open here, the
  * supervisor's death would go unnoticed. */
 static void close_foreign(struct op_ctx *ctx) {
-    int keep[OP_SLOTS + CG_HIERS + 8];
+    int keep[OP_SLOTS + 8];
     size_t n = 0;
 
     for (int i = 0; i < OP_SLOTS; i++)
         keep[n++] = ctx->slot[i];
-    for (int i = 0; i < CG_HIERS; i++)
-        keep[n++] = ctx->cgroup[i].tasks;
     for (int i = 0; i < 3; i++)
         keep[n++] = ctx->pipe[i];
     keep[n++] = ctx->report;
@@ -217,7 +203,7 @@ _Noreturn void inside_main(const struct plan *plan, struct op_ctx *ctx, struct e
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     close_foreign(ctx);
     (void)setsid();
-    join_cgroups(plan, ctx);
+    run_stage(plan, ctx, STAGE_APART, ctx->report);
     await(ctx->report, MSG_MAPPED, &mapped);
     run_stage(plan, ctx, STAGE_INSIDE, ctx->report);
     run_stage(plan, ctx, STAGE_PIVOT, ctx->report);

@@ -323,7 +323,17 @@ static int op_write(const struct op *op, struct op_ctx *ctx) {
 /* ------------------------------------------------------------------ namespaces and init */
 
 static int op_cgroup_join(const struct op *op, struct op_ctx *ctx) {
-    return check(ctx, write(ctx->cgroup[op->slot].tasks, "0", 1), "write");
+    char file[CG_NAME + 8];
+
+    memcpy(file, ctx->cgroup_name, sizeof(ctx->cgroup_name));
+    memcpy(file + strlen(file), "/tasks", sizeof("/tasks"));
+    _cleanup_fd_ int parent = open(op->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0)
+        return check(ctx, -1, "open");
+    _cleanup_fd_ int tasks = openat(parent, file, O_WRONLY | O_CLOEXEC);
+    if (tasks < 0)
+        return check(ctx, -1, "open tasks");
+    return check(ctx, write(tasks, "0", 1), "write tasks");
 }
 
 static int op_loopback(struct op_ctx *ctx) {

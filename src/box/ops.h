@@ -16,7 +16,6 @@
 struct op_cgroup {
     int parent;     /* directory below which it is made; -1: not needed */
     int dir;        /* the box's own cgroup */
-    int tasks;      /* v1: its `tasks`, opened for init to join through */
     bool in_ledger; /* it may exist: set before it is made, cleared after it is gone */
 };
 
@@ -42,7 +41,7 @@ struct op_ctx {
 
 void op_ctx_init(struct op_ctx *ctx, const struct host *host);
 
-/* Executes one row in the child (INSIDE, PIVOT, SEAL). 0 or -errno with ctx->step. */
+/* Executes one row in the child (APART, INSIDE, PIVOT, SEAL). 0 or -errno with ctx->step. */
 int op_run(const struct op *op, struct op_ctx *ctx);
 /* Executes one row in the supervisor (HOST, OUTSIDE). The same; err is filled only where -errno would not say enough. */
 struct err;

@@ -31,6 +31,15 @@ static const struct {
     {BOX_BUILDING, FROM_INIT, MSG_EOF, BOX_FAILED},
     {BOX_BUILDING, FROM_PAYLOAD, MSG_EOF, BOX_FAILED},
 
+    {BOX_BUILDING, FROM_SUPERVISOR, MSG_GO, BOX_RUSHED},
+    {BOX_RUSHED, FROM_PAYLOAD, MSG_LISTENER, BOX_RUSHED},
+    {BOX_RUSHED, FROM_PAYLOAD, MSG_READY, BOX_GOING},
+    {BOX_RUSHED, FROM_INIT, MSG_FAILED, BOX_FAILED},
+    {BOX_RUSHED, FROM_PAYLOAD, MSG_FAILED, BOX_FAILED},
+    {BOX_RUSHED, FROM_INIT, MSG_EXIT, BOX_FAILED},
+    {BOX_RUSHED, FROM_INIT, MSG_EOF, BOX_FAILED},
+    {BOX_RUSHED, FROM_PAYLOAD, MSG_EOF, BOX_FAILED},
+
     {BOX_PARKED, FROM_SUPERVISOR, MSG_GO, BOX_GOING},
     {BOX_PARKED, FROM_INIT, MSG_EXIT, BOX_FAILED},
     {BOX_PARKED, FROM_INIT, MSG_EOF, BOX_FAILED},
@@ -139,7 +148,7 @@ const char *msg_name(enum msg_kind kind) {
 }
 
 const char *box_state_name(enum box_state state) {
-    static const char *const names[BOX__N] = {"cloned",  "building", "parked", "going",
+    static const char *const names[BOX__N] = {"cloned",  "building", "rushed", "parked", "going",
                                               "running", "refused",  "ended",  "failed"};
     return state < BOX__N ? names[state] : "?";
 }

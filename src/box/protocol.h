@@ -57,6 +57,7 @@ enum sender { FROM_SUPERVISOR, FROM_INIT, FROM_PAYLOAD, SENDER__N };
 enum box_state {
     BOX_CLONED,   /* init waits for its id maps */
     BOX_BUILDING, /* rows INSIDE, PIVOT, SEAL */
+    BOX_RUSHED,   /* the same, and GO has been sent already: it will not be parked */
     BOX_PARKED,   /* waits for GO */
     BOX_GOING,    /* GO was sent; execve or its failure to come */
     BOX_RUNNING,  /* the command runs */

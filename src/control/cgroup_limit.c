@@ -40,7 +40,7 @@ int cgroup_limit_rows(enum cg_controller c, enum control_id id, const struct pol
     plan_need_hier(plan, hier, id);
     int n = cg_settings(version, c, &limits, settings);
     for (int i = 0; i < n; i++)
-        plan_add(plan, (struct op){.stage = STAGE_HOST,
+        plan_add(plan, (struct op){.stage = plan_cgroup_stage(plan, hier),
                                    .kind = OP_CGROUP_SET,
                                    .control = id,
                                    .slot = hier,

@@ -31,7 +31,7 @@ static int plan_memory(const struct policy *policy, const struct host *host, str
         return 0;
     }
     if (version == 1)
-        plan_add(plan, (struct op){.stage = STAGE_HOST,
+        plan_add(plan, (struct op){.stage = STAGE_OUTSIDE,
                                    .kind = OP_CGROUP_WATCH,
                                    .control = CTL_MEMORY,
                                    .slot = hier,

@@ -9,9 +9,11 @@
 
 #include "base/banned.h"
 
+/* init makes them itself, while the supervisor makes cgroups and maps ids: a network namespace takes as long as all of
+ * that together. */
 static void ns_row(struct plan *plan, enum control_id id, uint64_t flag, const char *why) {
-    plan_add(plan, (struct op){.stage = STAGE_CLONE,
-                               .kind = OP_NAMESPACE,
+    plan_add(plan, (struct op){.stage = STAGE_APART,
+                               .kind = OP_UNSHARE,
                                .control = id,
                                .flags = flag,
                                .why = why,
@@ -29,9 +31,13 @@ static void ns_verify(const struct view *view, enum view_ns ns, const char *name
 
 static int plan_pid(const struct policy *policy UNUSED, const struct host *host UNUSED,
                     struct plan *plan, struct err *err UNUSED) {
-    ns_row(plan, CTL_PID, CLONE_NEWPID,
-           "the box could see and signal the host's processes; and when its init dies the kernel "
-           "kills all the rest");
+    plan_add(plan, (struct op){.stage = STAGE_CLONE, /* only a child can be in a new one */
+                               .kind = OP_NAMESPACE,
+                               .control = CTL_PID,
+                               .flags = CLONE_NEWPID,
+                               .why = "the box could see and signal the host's processes; and when "
+                                      "its init dies the kernel kills all the rest",
+                               .remedy = "check the user.max_pid_namespaces sysctl"});
     plan_add(plan, (struct op){.stage = STAGE_PIVOT,
                                .kind = OP_SHED_HOST,
                                .control = CTL_PID,

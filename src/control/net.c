@@ -11,8 +11,8 @@
 
 static int plan_net(const struct policy *policy UNUSED, const struct host *host UNUSED,
                     struct plan *plan, struct err *err UNUSED) {
-    plan_add(plan, (struct op){.stage = STAGE_CLONE,
-                               .kind = OP_NAMESPACE,
+    plan_add(plan, (struct op){.stage = STAGE_APART,
+                               .kind = OP_UNSHARE,
                                .control = CTL_NET,
                                .flags = CLONE_NEWNET,
                                .why = "the code could talk to the host, the local network, the "

@@ -22,8 +22,8 @@ static int plan_mount(const struct policy *policy, const struct host *host UNUSE
                       struct plan *plan, struct err *err UNUSED) {
     uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY;
 
-    plan_add(plan, (struct op){.stage = STAGE_CLONE,
-                               .kind = OP_NAMESPACE,
+    plan_add(plan, (struct op){.stage = STAGE_APART,
+                               .kind = OP_UNSHARE,
                                .control = CTL_MOUNT,
                                .flags = CLONE_NEWNS,
                                .why = "mounts made for the box would be the host's"});

@@ -188,7 +188,27 @@ static void free_box(mayfly_box *b) {
     free(b);
 }
 
-int mayfly_open(const mayfly_policy *policy, mayfly_box **ret_box, struct mayfly_error *error) {
+static int given(int fd) { return fd > 0 ? fd : -1; }
+
+static struct box_input take_input(const struct mayfly_input *input) {
+    static const struct mayfly_input none;
+
+    if (!input)
+        input = &none;
+    return (struct box_input){
+        .code = input->code,
+        .code_len = input->code_len,
+        .stdin_data = input->stdin_data,
+        .stdin_len = input->stdin_data ? input->stdin_len : 0,
+        .stdin_fd = input->stdin_fd == MAYFLY_STDIN_INHERIT ? STDIN_FILENO : given(input->stdin_fd),
+        .stdout_fd = given(input->stdout_fd),
+        .stderr_fd = given(input->stderr_fd),
+        .cancel_fd = given(input->cancel_fd)};
+}
+
+/* With `rush` the box is started as well. */
+static int open_box(const mayfly_policy *policy, const struct box_input *rush, mayfly_box **ret_box,
+                    struct mayfly_error *error) {
     struct err err = {0};
     const struct host *host = NULL;
     mayfly_box *b = calloc(1, sizeof(*b));
@@ -201,38 +221,33 @@ int mayfly_open(const mayfly_policy *policy, mayfly_box **ret_box, struct mayfly
     if (r == 0)
         r = report_new(b->plan, &b->result, &err);
     if (r == 0)
-        r = box_open(b->plan, &b->box, &err);
+        r = box_open(b->plan, rush, &b->box, &err);
     if (r == 0 && policy->inner->attest)
         r = attest(b, &err);
     if (r < 0) {
         free_box(b);
         return done(r, &err, error);
     }
+    if (rush) {
+        b->input = *rush;
+        b->started = true;
+    }
     *ret_box = b;
     return 0;
 }
 
-static int given(int fd) { return fd > 0 ? fd : -1; }
+int mayfly_open(const mayfly_policy *policy, mayfly_box **ret_box, struct mayfly_error *error) {
+    return open_box(policy, NULL, ret_box, error);
+}
 
 int mayfly_start(mayfly_box *b, const struct mayfly_input *input, struct mayfly_error *error) {
-    static const struct mayfly_input none;
     struct err err = {0};
 
-    if (!input)
-        input = &none;
     if (!b || b->started)
         return done(err_set(&err, ERR_USAGE, -EINVAL, "", "open a box for every run",
                             "this box has been started already"),
                     &err, error);
-    b->input = (struct box_input){
-        .code = input->code,
-        .code_len = input->code_len,
-        .stdin_data = input->stdin_data,
-        .stdin_len = input->stdin_data ? input->stdin_len : 0,
-        .stdin_fd = input->stdin_fd == MAYFLY_STDIN_INHERIT ? STDIN_FILENO : given(input->stdin_fd),
-        .stdout_fd = given(input->stdout_fd),
-        .stderr_fd = given(input->stderr_fd),
-        .cancel_fd = given(input->cancel_fd)};
+    b->input = take_input(input);
     int r = box_start(b->box, &b->input, &err);
     b->started = r == 0;
     return done(r, &err, error);
@@ -271,12 +286,15 @@ void mayfly_close(mayfly_box *b) {
 
 int mayfly_run(const mayfly_policy *policy, const struct mayfly_input *input,
                mayfly_result **ret_result, struct mayfly_error *error) {
+    struct box_input taken = take_input(input);
+    bool parks = policy->inner->attest; /* it is looked at before it may go */
     mayfly_box *b = NULL;
-    int r = mayfly_open(policy, &b, error);
+    int r = open_box(policy, parks ? NULL : &taken, &b, error);
 
     if (r < 0)
         return r;
-    r = mayfly_start(b, input, error);
+    if (parks)
+        r = mayfly_start(b, input, error);
     if (r == 0)
         r = mayfly_wait(b, ret_result, error);
     mayfly_close(b);

@@ -13,9 +13,10 @@
 
 /* When and by whom a row is executed. The order is the order of a run. */
 enum stage {
-    STAGE_HOST,    /* supervisor, before clone: cgroups, the rootfs's mount tree */
-    STAGE_CLONE,   /* flags of the one clone3 */
-    STAGE_OUTSIDE, /* supervisor, after clone: id maps */
+    STAGE_HOST,  /* supervisor, before clone: cgroups, the rootfs's mount tree */
+    STAGE_CLONE, /* flags of the one clone3 */
+    STAGE_APART, /* init, while the supervisor does OUTSIDE: the namespaces that take long to make */
+    STAGE_OUTSIDE, /* supervisor, meanwhile: v1 cgroups, id maps */
     STAGE_INSIDE,  /* init, in its namespaces, the host's tree still there: mounts */
     STAGE_PIVOT,   /* init: leaves the host's tree for good; what needs the new root */
     STAGE_SEAL,    /* payload, its own process: gives up everything, seccomp last */
@@ -23,7 +24,7 @@ enum stage {
 };
 
 enum op_kind {
-    /* HOST */
+    /* HOST; for v1 OUTSIDE */
     OP_CGROUP_ENABLE, /* slot: hierarchy; path: parent dir; value: "+memory +pids" for cgroup.subtree_control */
     OP_CGROUP_LEAF,  /* slot: hierarchy; path: parent dir: move ourselves to a leaf below it */
     OP_CGROUP_MAKE,  /* slot: hierarchy; path: parent dir: mkdir of the box's cgroup, opened */
@@ -36,8 +37,8 @@ enum op_kind {
     OP_ID_MAP,     /* a: the payload's uid, b: its gid */
     OP_TREE_IDMAP, /* slot: MOUNT_ATTR_IDMAP with the child's user namespace */
     /* INSIDE and PIVOT */
-    OP_CGROUP_JOIN, /* slot: hierarchy; v1: write 0 to tasks, by the single-threaded child */
-    OP_UNSHARE,     /* flags: CLONE_NEWCGROUP once the v1 cgroups are joined */
+    OP_CGROUP_JOIN, /* slot: hierarchy; path: parent dir; v1: write 0 to tasks, by the single-threaded child */
+    OP_UNSHARE,     /* flags: CLONE_NEW*; in APART too */
     OP_BECOME,      /* setresgid(a), setresuid(b) as init: leaves the host's ids */
     OP_PRIVATE,     /* path: make every mount below private */
     OP_TREE_OPEN,   /* slot <- open_tree(path, CLONE | RECURSIVE); flags: OP_F_* */

@@ -79,13 +79,20 @@ static bool has_row(const struct plan *plan, enum op_kind kind, int slot) {
     return false;
 }
 
+/* clone3 puts init into a v2 cgroup, so that has to be there first. Into v1's it goes by itself, later: they are made
+ * while it is busy with its namespaces. */
+enum stage plan_cgroup_stage(const struct plan *plan, int hier) {
+    return plan->host->cg.hier[hier].version == 2 ? STAGE_HOST : STAGE_OUTSIDE;
+}
+
 void plan_need_hier(struct plan *plan, int hier, enum control_id control) {
     const struct cg_hier *h = &plan->host->cg.hier[hier];
+    enum stage stage = plan_cgroup_stage(plan, hier);
 
     if (has_row(plan, OP_CGROUP_MAKE, hier))
         return;
     if (h->evacuate)
-        plan_add(plan, (struct op){.stage = STAGE_HOST,
+        plan_add(plan, (struct op){.stage = stage,
                                    .kind = OP_CGROUP_LEAF,
                                    .control = control,
                                    .slot = hier,
@@ -100,7 +107,7 @@ void plan_need_hier(struct plan *plan, int hier, enum control_id control) {
             if (h->enable & BIT(c))
                 len += (size_t)snprintf(words + len, sizeof(words) - len, "%s+%s", len ? " " : "",
                                         cg_controller_names[c]);
-        plan_add(plan, (struct op){.stage = STAGE_HOST,
+        plan_add(plan, (struct op){.stage = stage,
                                    .kind = OP_CGROUP_ENABLE,
                                    .control = control,
                                    .slot = hier,
@@ -109,7 +116,7 @@ void plan_need_hier(struct plan *plan, int hier, enum control_id control) {
                                    .why = "a child has only the controllers its parent passes on"});
     }
     plan_add(plan,
-             (struct op){.stage = STAGE_HOST,
+             (struct op){.stage = stage,
                          .kind = OP_CGROUP_MAKE,
                          .control = control,
                          .slot = hier,
@@ -121,6 +128,7 @@ void plan_need_hier(struct plan *plan, int hier, enum control_id control) {
                              .kind = OP_CGROUP_JOIN,
                              .control = control,
                              .slot = hier,
+                             .path = h->parent,
                              .why = "v1 has no CLONE_INTO_CGROUP; a single-threaded process may "
                                     "join by itself without waiting for a grace period"});
 }

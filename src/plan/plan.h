@@ -72,6 +72,8 @@ void plan_add(struct plan *plan, struct op op);
 const char *plan_text(struct plan *plan, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Makes sure the rows that create (and, v1, join) the box's cgroup in this hierarchy exist; once each. */
 void plan_need_hier(struct plan *plan, int hier, enum control_id control);
+/* When the box's cgroup in this hierarchy is made and set. */
+enum stage plan_cgroup_stage(const struct plan *plan, int hier);
 void plan_limit(struct plan *plan, const char *name, uint64_t value, const char *unit,
                 const char *enforced_by);
 bool plan_has(const struct plan *plan, enum control_id control); /* the policy has it on */

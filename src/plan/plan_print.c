@@ -18,12 +18,13 @@
 
 #include "base/banned.h"
 
-static const char *const stage_names[STAGE__N] = {"host",   "clone", "outside",
+static const char *const stage_names[STAGE__N] = {"host",   "clone", "apart", "outside",
                                                   "inside", "pivot", "seal"};
 static const char *const stage_what[STAGE__N] = {
     "mayfly, outside, before the box exists",
     "the one clone3 that makes the box's init",
-    "mayfly, outside, while init waits",
+    "init, while mayfly does what is next",
+    "mayfly, outside, at the same time",
     "init, inside its namespaces, the host's files still there",
     "init, leaves the host's files for good",
     "the payload's process gives up everything, then executes",
