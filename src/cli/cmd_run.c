@@ -167,7 +167,17 @@ static void print_ending(const mayfly_result *r) {
     }
 }
 
+/* Our lines are not to run on from the code's last, if that has no end: they would be taken for its own. */
+static void end_line(const mayfly_result *r, const struct request *rq) {
+    bool says = r->out.truncated || r->err.truncated || r->n_warnings || r->n_hints || rq->stats ||
+                r->outcome != MAYFLY_EXITED;
+
+    if (says && r->err.len && r->err.data[r->err.len - 1] != '\n')
+        (void)fputc('\n', stderr);
+}
+
 static void print_text(const mayfly_result *r, const struct request *rq) {
+    end_line(r, rq);
     print_stream_note("stdout", &r->out);
     print_stream_note("stderr", &r->err);
     print_ending(r);

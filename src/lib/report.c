@@ -5,12 +5,11 @@
 #include "lib/report.h"
 
 #include <errno.h>
-#include <linux/audit.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "base/units.h"
+#include "lib/hints.h"
 
 #include "base/banned.h"
 
@@ -20,8 +19,6 @@ struct full_result {
     struct arena arena;
     char *out, *err;
 };
-
-enum { MAX_HINTS = 8 };
 
 static struct full_result *full(struct mayfly_result *result) {
     return (struct full_result *)result;
@@ -162,95 +159,53 @@ int report_controls(struct mayfly_result *result, const struct plan *plan, const
 
 /* ------------------------------------------------------------------ after it */
 
-static void add_hint(struct full_result *r, const char **hints, const char *fmt, ...)
-    PRINTF_LIKE(3, 4);
-static void add_hint(struct full_result *r, const char **hints, const char *fmt, ...) {
-    char text[400];
-    va_list ap;
+static struct span kept(const struct mayfly_stream *s) { return (struct span){s->data, s->len}; }
 
-    va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
-    va_end(ap);
-    if (r->pub.n_hints < MAX_HINTS) {
-        hints[r->pub.n_hints] = arena_strdup(&r->arena, text);
-        r->pub.n_hints += hints[r->pub.n_hints] != NULL;
-    }
+static bool in_argv(const struct plan *plan, const char *word) {
+    for (const char *const *a = plan->argv; a && *a; a++)
+        if (strstr(*a, word))
+            return true;
+    return false;
 }
 
-static void hint_foreign(struct full_result *r, const char **hints, const struct box_facts *f) {
-    bool x32 = f->foreign_arch == AUDIT_ARCH_X86_64;
+struct hint_given report_given(const struct plan *plan, const struct box_input *input) {
+    const char *words = "rlimit"; /* setrlimit, prlimit */
+    bool code = input->code && memmem(input->code, input->code_len, words, strlen(words));
 
-    add_hint(r, hints,
-             "the code made system call %d of the %s interface, which the box does not allow "
-             "(seccomp); use the machine's native system calls",
-             x32 ? f->foreign_nr & ~0x40000000 : f->foreign_nr,
-             x32                                  ? "x32"
-             : f->foreign_arch == AUDIT_ARCH_I386 ? "32-bit x86 (int 0x80)"
-                                                  : "a foreign architecture's");
+    return (struct hint_given){
+        .own_limits = code || in_argv(plan, words) || in_argv(plan, "ulimit"),
+        .stdin_kind = input->stdin_fd >= 0 ? STDIN_STREAM
+                      : input->stdin_data  ? STDIN_DATA
+                                           : STDIN_NONE,
+    };
 }
 
-static bool said(const struct mayfly_stream *s, const char *words) {
-    return memmem(s->data, s->len, words, strlen(words)) != NULL;
-}
+static int add_hints(struct full_result *r, const struct box *box, const struct hint_given *given) {
+    const struct mayfly_result *pub = &r->pub;
+    const struct hint_source source = {
+        .plan = box->plan,
+        .facts = &box->facts,
+        .outcome = (enum outcome)pub->outcome,
+        .exit_code = pub->exit_code,
+        .signal = pub->signal,
+        .given = *given,
+        .not_found = pub->error.kind == MAYFLY_E_NOT_FOUND,
+        .out = kept(&pub->out),
+        .err = kept(&pub->err),
+        .out_cut = pub->out.truncated != 0,
+        .err_cut = pub->err.truncated != 0,
+    };
+    const char **list = arena_alloc(&r->arena, HINTS_MAX * sizeof(*list));
+    struct hints hints;
 
-/* noexec leaves no fact behind to count, so this one looks at what a failed program said: the dynamic
- * loader's own words, or a refusal that names a file in a place where nothing can be executed. */
-static void hint_noexec(struct full_result *r, const char **hints) {
-    static const char *const refusals[] = {
-        "Permission denied: '/tmp/", "Permission denied: '/home/", "Permission denied: '/dev/shm/"};
-    bool loader = said(&r->pub.err, "failed to map segment from shared object");
-    bool exec = false;
-
-    for (size_t i = 0; i < ARRAY_LEN(refusals); i++)
-        exec |= said(&r->pub.err, refusals[i]);
-    if (loader || exec)
-        add_hint(r, hints,
-                 "%s/tmp, /dev/shm and the home directory are noexec: no program or library there "
-                 "can be executed or loaded; give a script to its interpreter instead",
-                 loader ? "" : "if that was to execute a file: ");
-}
-
-/* From facts, what the kernel or the supervisor counted; but for noexec. */
-static int add_hints(struct full_result *r, const struct box *box) {
-    const struct policy *policy = box->plan->policy;
-    const char **hints = arena_alloc(&r->arena, MAX_HINTS * sizeof(*hints));
-    char t1[32];
-
-    if (!hints)
+    if (!list)
         return -ENOMEM;
-    r->pub.hints = hints;
-    switch (r->pub.outcome) {
-    case MAYFLY_TIMED_OUT:
-        add_hint(r, hints,
-                 "the run was killed after %s, its limit on the wall clock; do less work at once, "
-                 "and do not wait for input, time or a network",
-                 format_ms(policy->wall_ms, t1, sizeof(t1)));
-        break;
-    case MAYFLY_CPU_LIMIT:
-        add_hint(r, hints, "the run was killed after %s of CPU time in all its processes",
-                 format_ms(policy->cpu_ms, t1, sizeof(t1)));
-        break;
-    case MAYFLY_OOM_KILLED:
-        add_hint(r, hints,
-                 "the run used more than its %s of memory (files in /tmp count) and was killed; "
-                 "work on smaller pieces, or stream",
-                 format_bytes(policy->memory_bytes, t1, sizeof(t1)));
-        break;
-    case MAYFLY_SIGNALED:
-        if (box->facts.foreign_call)
-            hint_foreign(r, hints, &box->facts);
-        break;
-    default:
-        break;
-    }
-    if (r->pub.outcome == MAYFLY_EXITED && r->pub.exit_code != 0)
-        hint_noexec(r, hints);
-    if (box->facts.usage.pids_refused != UINT64_MAX && box->facts.usage.pids_refused > 0)
-        add_hint(r, hints, "a process or thread could not be started: the box allows %u at once",
-                 policy->pids);
-    if (r->pub.out.truncated || r->pub.err.truncated)
-        add_hint(r, hints, "only the first %s of each output stream are kept; print less",
-                 format_bytes(policy->output_bytes, t1, sizeof(t1)));
+    hints_find(&source, &hints);
+    for (size_t i = 0; i < hints.n; i++)
+        if (!(list[i] = arena_strdup(&r->arena, hints.list[i].sentence)))
+            return -ENOMEM;
+    r->pub.hints = list;
+    r->pub.n_hints = hints.n;
     return 0;
 }
 
@@ -262,8 +217,8 @@ static int take_stream(struct capture *from, char **ret_owned, struct mayfly_str
     return *ret_owned ? 0 : -ENOMEM;
 }
 
-int report_finish(struct mayfly_result *result, struct box *box, struct box_output *output,
-                  struct err *err) {
+int report_finish(struct mayfly_result *result, struct box *box, const struct hint_given *given,
+                  struct box_output *output, struct err *err) {
     struct full_result *r = full(result);
     struct mayfly_result *pub = &r->pub;
     const struct cg_usage *usage = &box->facts.usage;
@@ -282,7 +237,7 @@ int report_finish(struct mayfly_result *result, struct box *box, struct box_outp
     pub->memory_peak_bytes = usage->memory_peak_bytes;
     pub->pids_peak = usage->pids_peak;
     if (take_stream(&output->out, &r->out, &pub->out) < 0 ||
-        take_stream(&output->err, &r->err, &pub->err) < 0 || add_hints(r, box) < 0)
+        take_stream(&output->err, &r->err, &pub->err) < 0 || add_hints(r, box, given) < 0)
         return err_oom(err);
     return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "box/box.h"
 #include "control/control.h"
+#include "lib/hints.h"
 #include "mayfly.h"
 
 /* A result with what is known before the run: limits, controls, warnings, id. Freed with mayfly_result_free. */
@@ -14,9 +15,11 @@ int report_new(const struct plan *plan, struct mayfly_result **ret_result, struc
 /* Verifies every control that is on against the view and notes the evidence. The first that is not in force is an error. */
 int report_controls(struct mayfly_result *result, const struct plan *plan, const struct view *view,
                     struct err *err);
+/* What hints need to know of the input; while it is there. */
+struct hint_given report_given(const struct plan *plan, const struct box_input *input);
 /* The rest, once the box is reaped. Takes the output. */
-int report_finish(struct mayfly_result *result, struct box *box, struct box_output *output,
-                  struct err *err);
+int report_finish(struct mayfly_result *result, struct box *box, const struct hint_given *given,
+                  struct box_output *output, struct err *err);
 
 void export_error(struct mayfly_error *error, const struct err *err);
 

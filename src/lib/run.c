@@ -31,6 +31,7 @@ struct mayfly_box {
     struct plan *plan;
     struct box *box;
     struct box_input input;
+    struct hint_given given;
     bool started, waited;
     struct mayfly_result *result; /* being put together */
 };
@@ -230,6 +231,7 @@ static int open_box(const mayfly_policy *policy, const struct box_input *rush, m
     }
     if (rush) {
         b->input = *rush;
+        b->given = report_given(b->plan, &b->input);
         b->started = true;
     }
     *ret_box = b;
@@ -248,6 +250,7 @@ int mayfly_start(mayfly_box *b, const struct mayfly_input *input, struct mayfly_
                             "this box has been started already"),
                     &err, error);
     b->input = take_input(input);
+    b->given = report_given(b->plan, &b->input);
     int r = box_start(b->box, &b->input, &err);
     b->started = r == 0;
     return done(r, &err, error);
@@ -268,7 +271,7 @@ int mayfly_wait(mayfly_box *b, mayfly_result **ret_result, struct mayfly_error *
     int r = box_supervise(b->box, &b->input, &output, &err);
     if (r == 0) {
         box_reap(b->box);
-        r = report_finish(b->result, b->box, &output, &err);
+        r = report_finish(b->result, b->box, &b->given, &output, &err);
     }
     capture_done(&output.out);
     capture_done(&output.err);
