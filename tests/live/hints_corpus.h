@@ -28,7 +28,7 @@ struct corpus_program {
     enum corpus_needs needs;
 };
 
-extern const struct corpus_program corpus_ordinary[], corpus_walls[];
-extern const size_t corpus_n_ordinary, corpus_n_walls;
+extern const struct corpus_program corpus_ordinary[], corpus_walls[], corpus_refused[];
+extern const size_t corpus_n_ordinary, corpus_n_walls, corpus_n_refused;
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * test_hints.c: each wall says which it was, and nothing else says a thing.
  *
- * The programs are data (hints_ordinary.c, hints_walls.c), each run in a box of
+ * The programs are data (hints_ordinary.c, hints_walls.c, hints_refused.c), each run in a box of
  * its own. All that go wrong are listed, not only the first.
  */
 #include "hints_corpus.h"
@@ -90,6 +90,11 @@ static void each_wall_gets_the_hint_of_its_control(void **state) {
     run_corpus(corpus_walls, corpus_n_walls);
 }
 
+static void a_refused_call_is_named(void **state) {
+    (void)state;
+    run_corpus(corpus_refused, corpus_n_refused);
+}
+
 static void a_success_gets_no_hint(void **state) {
     (void)state;
     mayfly_result *r = live_python("import socket, sys\n"
@@ -159,6 +164,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_ordinary_failure_gets_no_hint),
         cmocka_unit_test(each_wall_gets_the_hint_of_its_control),
+        cmocka_unit_test(a_refused_call_is_named),
         cmocka_unit_test(a_success_gets_no_hint),
         cmocka_unit_test(an_input_that_ended_is_not_a_missing_one),
         cmocka_unit_test(a_volume_handed_in_read_only_is_named_as_such),
