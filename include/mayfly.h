@@ -105,7 +105,8 @@ struct mayfly_input {
     size_t stdin_len;
     int stdin_fd; /* > 0 or MAYFLY_STDIN_INHERIT: copied to fd 0 until EOF, by mayfly_wait(); 0: not used. Borrowed */
     int stdout_fd; /* > 0: output is also copied there as it comes, up to the policy's output limit; 0: not. Borrowed.
-                      If its reader goes away the run is cancelled. */
+                      If its reader goes away the run is cancelled; any other error in writing there is one of
+                      mayfly_wait(), and the run is killed. */
     int stderr_fd; /* the same */
     int cancel_fd; /* > 0: becomes readable: the run is cancelled (a signalfd, say). It is not read. Borrowed */
 };

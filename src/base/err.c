@@ -124,6 +124,31 @@ const char *err_kind_name(enum err_kind kind) {
 /* Negating INT_MIN would overflow; like INT_MAX, it is no errno. */
 static int positive(int code) { return code >= 0 ? code : code == INT_MIN ? INT_MAX : -code; }
 
+bool err_is_passing(int code) {
+    switch (positive(code)) {
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOBUFS:
+    case EIO:
+    case EINTR:
+        return true;
+    default:
+        return false;
+    }
+}
+
+const char *errno_remedy(int code, const char *otherwise) {
+    switch (positive(code)) {
+    case EMFILE:
+        return "raise the limit of open files (ulimit -n)";
+    case ENFILE:
+        return "the whole host has too many files open (sysctl fs.file-max)";
+    default:
+        return otherwise;
+    }
+}
+
 const char *errno_words(int code) {
     const char *words = strerrordesc_np(positive(code));
     return words ? words : "unknown error";

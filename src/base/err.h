@@ -45,6 +45,12 @@ int err_oom(struct err *err); /* -ENOMEM */
 void err_clear(struct err *err);
 const char *err_kind_name(enum err_kind kind); /* "usage", "unsupported", … */
 
+/* True for an error that tells of the moment (too many open files, no memory, a read that went wrong) rather than of
+ * what was asked for: nothing may be concluded from it. */
+bool err_is_passing(int code);
+/* What to do about a want of descriptors, whatever it was that failed so; for any other error `otherwise`. */
+const char *errno_remedy(int code, const char *otherwise);
+
 /* errno (positive or negative) in words; thread-safe, static storage. */
 const char *errno_words(int code);
 /* "EPERM"; "E?" for an unknown one. */

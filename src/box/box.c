@@ -44,20 +44,22 @@ uint64_t now_ns(void) {
 
 /* ------------------------------------------------------------------ failures, in words */
 
-static const char more_files[] = "raise the limit of open files (ulimit -n)";
-
 static void row_failed(struct box *box, int32_t row, int code, const char *step) {
     _cleanup_buf_ struct buf text = {0};
 
     if (row < 0 || (size_t)row >= box->plan->n_ops) {
-        (void)err_errno(&box->failure, ERR_SETUP, code, "", NULL, "building the box: %s", step);
+        bool full = code == -EAGAIN; /* of a fork */
+        (void)err_errno(&box->failure, ERR_SETUP, code, full ? "pids" : "",
+                        full ? "raise --pids-limit, or this user's (ulimit -u)"
+                             : errno_remedy(code, NULL),
+                        "building the box: %s", step);
         return;
     }
     const struct op *op = &box->plan->ops[row];
     const char *control = control_id_name(op->control);
     plan_print_op(op, &text);
-    bool files = code == -EMFILE || code == -ENFILE; /* whichever row was the one too many */
-    (void)err_errno(&box->failure, ERR_SETUP, code, control, files ? more_files : op->remedy,
+    /* Of descriptors, whichever row was the one too many. */
+    (void)err_errno(&box->failure, ERR_SETUP, code, control, errno_remedy(code, op->remedy),
                     "%s: %s (%s failed)", control, text.data ? text.data : op_name(op->kind), step);
 }
 
@@ -158,7 +160,7 @@ static int run_host_stage(struct box *box, enum stage stage) {
             continue;
         int r = op_run_host(op, &box->ctx, &box->failure);
         if (r == -EMFILE || r == -ENFILE)
-            box->failure = (struct err){0}; /* whatever the row says of it, this is what helps */
+            err_clear(&box->failure); /* whatever the row says of it, this is what helps */
         if (r < 0) {
             row_failed(box, (int32_t)i, r, box->ctx.step);
             return r;
@@ -194,6 +196,20 @@ static int make_channels(struct box *box) {
     return box->cancel < 0 ? -errno : 0;
 }
 
+/* Why there is no new process; the user namespace is to blame only for what the others do not explain. */
+static int clone_failed(struct box *box, int code, const struct op *user_row) {
+    const char *control = "", *remedy = errno_remedy(code, NULL);
+
+    if (code == -EAGAIN) {
+        remedy = "too many processes: wait for some to end, or raise what limits them (ulimit -u, "
+                 "pids.max of a cgroup above, kernel.pid_max)";
+    } else if (!remedy && code != -ENOMEM && user_row) {
+        control = control_id_name(user_row->control);
+        remedy = user_row->remedy;
+    }
+    return err_errno(&box->failure, ERR_SETUP, code, control, remedy, "clone3 of the box's init");
+}
+
 static int clone_init(struct box *box) {
     const struct plan *plan = box->plan;
     const struct cg_hier *hier = &box->ctx.host->cg.hier[0];
@@ -217,9 +233,7 @@ static int clone_init(struct box *box) {
     if (pid == 0)
         inside_main(plan, &box->ctx, box->evidence);
     if (pid < 0)
-        return err_errno(&box->failure, ERR_SETUP, -errno,
-                         user_row ? control_id_name(user_row->control) : "",
-                         user_row ? user_row->remedy : NULL, "clone3 of the box's init");
+        return clone_failed(box, -errno, user_row);
     box->ctx.init = pid;
     return 0;
 }
@@ -293,7 +307,7 @@ static int run_outside_stage(struct box *box) {
     int r = run_host_stage(box, STAGE_OUTSIDE);
 
     if (r < 0 && init_comes_first(box)) {
-        *failure = (struct err){0};
+        err_clear(failure);
         (void)box_receive(box, FROM_INIT);
     }
     return r;
@@ -307,7 +321,8 @@ static int build(struct box *box, const struct box_input *rush) {
         return r;
     r = make_channels(box);
     if (r < 0)
-        return err_errno(&box->failure, ERR_SETUP, r, "", more_files, "making the box's pipes");
+        return err_errno(&box->failure, ERR_SETUP, r, "", errno_remedy(r, NULL),
+                         "making the box's pipes");
     if (box->plan->policy->attest) {
         void *shared = mmap(NULL, sizeof(struct evidence), PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -466,10 +481,11 @@ void box_read_usage(struct box *box) {
 void box_reap(struct box *box) {
 
     if (box->pidfd >= 0 && !box->reaped) {
-        siginfo_t info;
+        siginfo_t info = {0};
         while (waitid(P_PIDFD, (id_t)box->pidfd, &info, WEXITED | __WALL) < 0 && errno == EINTR)
             ;
         box->reaped = true;
+        box->untold = info.si_code == CLD_EXITED && info.si_status != 0 && !box->facts.have_status;
     }
     box_read_usage(box);
     remove_cgroups(box);

@@ -23,6 +23,7 @@ struct box {
 
     int pidfd;      /* of init */
     bool reaped;    /* init has been waited for */
+    bool untold;    /* init ended by itself, and could not say how the command did */
     int report, go; /* our ends */
     int in, out, err;
     int code;                  /* the code's file in the box, until the code is written */

@@ -50,15 +50,16 @@ static void run_stage(const struct plan *plan, struct op_ctx *ctx, enum stage st
     }
 }
 
-/* Blocks until `kind` comes; anything else, or the supervisor's end, is the end of this process. */
-static void await(int sock, enum msg_kind kind, struct msg *ret) {
+/* Blocks until `kind` comes. After an error, which may be the supervisor's end, this process has to end too. */
+static int await(int sock, enum msg_kind kind, struct msg *ret) {
     ssize_t n;
 
     do
         n = read(sock, ret, sizeof(*ret));
     while (n < 0 && errno == EINTR);
-    if (n != (ssize_t)sizeof(*ret) || ret->kind != kind)
-        _exit(125);
+    if (n < 0)
+        return -errno;
+    return n == (ssize_t)sizeof(*ret) && ret->kind == kind ? 0 : -EPROTO;
 }
 
 static int compare_ints(int a, int b) { return (a > b) - (a < b); }
@@ -124,16 +125,21 @@ static _Noreturn void payload_main(const struct plan *plan, const struct op_ctx 
     run_stage(plan, ctx, STAGE_SEAL, ctx->go);
     if (ctx->listener >= 0) {
         struct msg with = {.kind = MSG_LISTENER};
-        int r = msg_send(ctx->go, &with, ctx->listener);
-        if (r < 0)
-            fail(ctx->go, plan, NULL, r, "sendmsg of the seccomp listener");
+        int sent = msg_send(ctx->go, &with, ctx->listener);
+        if (sent < 0)
+            fail(ctx->go, plan, NULL, sent, "sendmsg of the seccomp listener");
         fd_close(&ctx->listener);
     }
     if (evidence)
         evidence_collect(evidence, ctx->go);
     if (msg_write(ctx->go, &m) < 0)
         _exit(125);
-    await(ctx->go, MSG_GO, &m);
+    int r = await(ctx->go, MSG_GO, &m);
+    if (r < 0) { /* to end in silence now would be taken for an execve that worked */
+        m = (struct msg){.kind = MSG_EXEC_FAILED, .code = r};
+        (void)msg_write(ctx->go, &m);
+        _exit(127);
+    }
     if (plan_has(plan, CTL_SESSION))
         unignore(m.bits);
     m = (struct msg){.kind = MSG_EXEC_FAILED, .code = exec_candidates(plan)};
@@ -172,8 +178,7 @@ static _Noreturn void init_loop(struct op_ctx *ctx, pid_t payload) {
     for (;;) {
         if (reap(payload, &status)) {
             struct msg m = {.kind = MSG_EXIT, .code = status};
-            (void)msg_send(ctx->report, &m, -1);
-            _exit(0);
+            _exit(msg_send(ctx->report, &m, -1) < 0 ? 125 : 0);
         }
         /* The supervisor never writes here after MAPPED: any event means that it is gone. */
         if (ppoll(&lifeline, 1, NULL, &open_mask) > 0)
@@ -204,7 +209,8 @@ _Noreturn void inside_main(const struct plan *plan, struct op_ctx *ctx, struct e
     close_foreign(ctx);
     (void)setsid();
     run_stage(plan, ctx, STAGE_APART, ctx->report);
-    await(ctx->report, MSG_MAPPED, &mapped);
+    if (await(ctx->report, MSG_MAPPED, &mapped) < 0)
+        _exit(125);
     run_stage(plan, ctx, STAGE_INSIDE, ctx->report);
     run_stage(plan, ctx, STAGE_PIVOT, ctx->report);
     pid_t payload = vfork(); // NOLINT(clang-analyzer-security.insecureAPI.vfork)

@@ -121,9 +121,11 @@ int msg_recv(int sock, struct msg *ret, int *ret_fd) {
 
     do
         n = recvmsg(sock, &header, MSG_CMSG_CLOEXEC);
-    while (n < 0 && errno == EINTR);
+    /* ECONNRESET: the other end was closed with something of ours unread. It is told once, and before
+     * what that end had still sent. */
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0)
-        return errno == ECONNRESET ? 0 : -errno;
+        return -errno;
     if (n == 0)
         return 0;
     *ret_fd = -1;

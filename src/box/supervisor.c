@@ -77,6 +77,7 @@ struct run {
     unsigned refusals;
     bool dead; /* init is gone */
     bool killed;
+    int pass_error; /* -errno: what the box wrote could not be written out */
     char *chunk;
 };
 
@@ -123,8 +124,11 @@ static void pass_on(struct run *run, struct stream *s) {
 
     if (n > 0)
         s->passed += (size_t)n;
-    else if (n < 0 && errno != EINTR && errno != EAGAIN)
+    else if (n < 0 && errno != EINTR && errno != EAGAIN) {
+        if (errno != EPIPE && !run->pass_error)
+            run->pass_error = -errno;
         reader_gone(run, s);
+    }
 }
 
 /* ------------------------------------------------------------------ input */
@@ -464,6 +468,9 @@ int box_supervise(struct box *box, const struct box_input *input, struct box_out
         box->facts.wall_ns = now_ns() - box->started_ns;
     if (r < 0)
         return err_errno(err, ERR_INTERNAL, r, "", NULL, "supervising the run");
+    if (run.pass_error) /* a full disk is not a reader that went away: it loses what was said */
+        return err_errno(err, ERR_INTERNAL, run.pass_error, "", NULL,
+                         "writing out what the command printed");
     if (box->state == BOX_REFUSED || box->state == BOX_FAILED)
         box->facts.setup_failed = true;
     return 0;

@@ -45,6 +45,8 @@ struct request {
 int request_parse(struct request *rq, int argc, char **argv, struct mayfly_error *error);
 void request_done(struct request *rq);
 
+/* Sees to it that what was printed is out: 0, or an exit status; says why unless it is that the reader is gone. */
+int flush_output(void);
 /* "mayfly: MESSAGE" on stderr. */
 void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* An unknown flag, in words: the whole line for the user. */

@@ -192,25 +192,23 @@ static void print_text(const mayfly_result *r, const struct request *rq) {
 static int print_json(const mayfly_result *r) {
     char *text = result_to_json(r);
 
-    if (!text)
+    if (!text) {
+        complain("out of memory");
         return EXIT_MAYFLY;
-    int status = printf("%s\n", text) > 0 && fflush(stdout) == 0 ? 0
-                 : errno == EPIPE                                ? 128 + SIGPIPE
-                                                                 : EXIT_MAYFLY;
+    }
+    (void)printf("%s\n", text);
     free(text);
-    return status;
+    return flush_output();
 }
 
 static int fail(const struct request *rq, const struct mayfly_error *error) {
-    if (rq->json) {
-        char *text = error_to_json(error);
-        if (text)
-            (void)printf("%s\n", text);
-        free(text);
-        (void)fflush(stdout);
-    } else {
+    char *text = rq->json ? error_to_json(error) : NULL;
+
+    if (text)
+        (void)printf("%s\n", text);
+    free(text);
+    if (!text || flush_output() == EXIT_MAYFLY) /* then at least in words */
         complain("%s", error->message);
-    }
     return EXIT_MAYFLY;
 }
 
@@ -282,8 +280,8 @@ int cmd_plan(const struct command *self, int argc, char **argv) {
         r = mayfly_plan_text(rq.policy, &text, &error);
     if (r < 0)
         complain("%s", error.message);
-    else if (text && (fputs(text, stdout) < 0 || fflush(stdout) != 0))
-        r = -EIO;
+    else if (text)
+        (void)fputs(text, stdout);
     free(text);
     request_done(&rq);
     return r < 0 ? EXIT_MAYFLY : 0;

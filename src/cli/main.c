@@ -1,6 +1,7 @@
 /*
  * main.c: the table of commands.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -36,6 +37,17 @@ void complain(const char *fmt, ...) {
     (void)fprintf(stderr, "mayfly: %s\n", line); /* in one write: others may write there too */
 }
 
+int flush_output(void) {
+    /* A stream that failed earlier has left its reason in errno, as all that came after it went well. */
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    if (errno == EPIPE)
+        return 128 + SIGPIPE;
+    complain("writing to standard output: %s", strerror(errno ? errno : EIO));
+    clearerr(stdout);
+    return EXIT_MAYFLY;
+}
+
 void help_short(const struct command *self) {
     (void)printf("mayfly %s %s\n\n%s.\n", self->name, self->usage, self->summary);
 }
@@ -63,12 +75,10 @@ static void open_standard_fds(void) {
             (void)open("/dev/null", fd ? O_WRONLY : O_RDONLY); // NOLINT(android-cloexec-open)
 }
 
-int main(int argc, char **argv) {
+static int command(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "";
     const struct command *c = find(name);
 
-    open_standard_fds();
-    (void)signal(SIGPIPE, SIG_IGN);
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
         c = argc > 2 ? find(argv[2]) : NULL;
         if (argc > 2 && !c) {
@@ -95,4 +105,11 @@ int main(int argc, char **argv) {
         return 0;
     }
     return c->run(c, argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv) {
+    open_standard_fds();
+    (void)signal(SIGPIPE, SIG_IGN);
+    int status = command(argc, argv), written = flush_output();
+    return written ? written : status;
 }

@@ -129,6 +129,11 @@ static int make_plan(const struct policy *policy, const struct host *host, struc
     return r < 0 ? r : plan_make(policy, host, &image, ret_plan, err);
 }
 
+static int host_unread(int code, struct err *err) {
+    return err_errno(err, ERR_SETUP, code, "", errno_remedy(code, NULL),
+                     "looking at what this host has");
+}
+
 /* The process's facts, or fresh ones where the policy says where the cgroups go. *ret_own is the caller's to free. */
 static int pick_host(const struct policy *policy, const struct host **ret_host,
                      struct host **ret_own, struct err *err) {
@@ -137,14 +142,14 @@ static int pick_host(const struct policy *policy, const struct host **ret_host,
     *ret_own = NULL;
     if (!policy->cgroup_parent) {
         *ret_host = host_facts();
-        return 0;
+        return *ret_host ? 0 : host_unread(-errno, err);
     }
     own = calloc(1, sizeof(*own));
     if (!own)
         return err_oom(err);
-    host_read(own, policy->cgroup_parent);
     *ret_host = *ret_own = own;
-    return 0;
+    int r = host_read(own, policy->cgroup_parent);
+    return r < 0 ? host_unread(r, err) : 0;
 }
 
 int mayfly_plan_text(const mayfly_policy *policy, char **ret_text, struct mayfly_error *error) {
@@ -271,7 +276,12 @@ int mayfly_wait(mayfly_box *b, mayfly_result **ret_result, struct mayfly_error *
     int r = box_supervise(b->box, &b->input, &output, &err);
     if (r == 0) {
         box_reap(b->box);
-        r = report_finish(b->result, b->box, &b->given, &output, &err);
+        /* A command that was executed and whose end is not known has no result. */
+        if (b->box->untold && b->box->state == BOX_ENDED)
+            r = err_set(&err, ERR_INTERNAL, -EIO, "", "run it again",
+                        "how the command ended could not be told by the box's init");
+        else
+            r = report_finish(b->result, b->box, &b->given, &output, &err);
     }
     capture_done(&output.out);
     capture_done(&output.err);
@@ -340,11 +350,14 @@ int mayfly_doctor(const mayfly_policy *policy, struct mayfly_check **ret_checks,
 int mayfly_gc(int all, struct mayfly_gc_report *ret_report, struct mayfly_error *error) {
     struct err err = {0};
     struct sweep_report report = {0};
+    const struct host *host = host_facts();
 
+    if (!host)
+        return done(host_unread(-errno, &err), &err, error);
     if (all)
-        sweep_all(host_facts(), &report);
+        sweep_all(host, &report);
     else
-        sweep_near(host_facts(), &report);
+        sweep_near(host, &report);
     *ret_report = (struct mayfly_gc_report){
         .found = report.found, .removed = report.removed, .living = report.living};
     return done(0, &err, error);

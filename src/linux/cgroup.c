@@ -211,6 +211,11 @@ void cg_place(struct cg_layout *l, const struct cg_hier *h) {
         }
 }
 
+void cg_unread(struct cg_layout *l, int code) {
+    if (!l->unread && err_is_passing(code))
+        l->unread = code;
+}
+
 void cg_why(struct cg_layout *l, enum cg_controller c, const char *fmt, ...) {
     va_list ap;
 
@@ -286,8 +291,10 @@ static void detect_hybrid(const struct cg_source *src, const char *fs_root, cons
     char own[CG_PATH];
     unsigned on_v2 = BIT(CG_ACCT);
 
-    if (!m)
+    if (!m) {
+        cg_unread(ret, -ENOMEM);
         return;
+    }
     mounts_find(mountinfo, fs_root, m);
     if (src->parent && below(src->parent, fs_root) && !is_in_some(m, src->parent)) {
         for (int c = 0; c < CG__N; c++)
@@ -323,13 +330,16 @@ void cg_detect(const struct cg_source *src, struct cg_layout *ret) {
     for (int c = 0; c < CG__N; c++)
         ret->where[c] = -1;
     if (!src->self_cgroup)
-        (void)file_read_all_at(AT_FDCWD, "/proc/self/cgroup", PROC_TEXT_LIMIT_BYTES, &self_cgroup,
-                               NULL);
-    if (src->assume_v2 < 0)
-        v2 = statfs(fs_root, &fs) == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
+        cg_unread(ret, file_read_all_at(AT_FDCWD, "/proc/self/cgroup", PROC_TEXT_LIMIT_BYTES,
+                                        &self_cgroup, NULL));
+    if (src->assume_v2 < 0) {
+        int r = statfs(fs_root, &fs) < 0 ? -errno : 0;
+        v2 = r == 0 && fs.f_type == CGROUP2_SUPER_MAGIC;
+        cg_unread(ret, r);
+    }
     if (!v2 && !src->mountinfo)
-        (void)file_read_all_at(AT_FDCWD, "/proc/self/mountinfo", PROC_TEXT_LIMIT_BYTES, &mountinfo,
-                               NULL);
+        cg_unread(ret, file_read_all_at(AT_FDCWD, "/proc/self/mountinfo", PROC_TEXT_LIMIT_BYTES,
+                                        &mountinfo, NULL));
 
     const char *own_text = src->self_cgroup ? src->self_cgroup : self_cgroup ? self_cgroup : "";
     if (v2) {

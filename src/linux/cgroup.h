@@ -41,6 +41,7 @@ struct cg_layout {
     struct cg_hier hier[CG_HIERS]; /* a v2 hierarchy, if any, is first */
     int where[CG__N];              /* index into hier, or -1 */
     char why[CG__N][320];          /* where -1: the reason and the remedy, one line */
+    int unread; /* -errno: something could not be looked at just now, so the rest says nothing; 0: all was */
 };
 
 /* Where things are, so that tests can lay a false tree; NULL members mean the real ones. */
@@ -53,7 +54,7 @@ struct cg_source {
     const char *parent; /* --cgroup-parent: v2 directory to use instead of searching, or NULL */
 };
 
-/* Finds the layout. Never fails: what cannot be had has where -1 and its reason in why. */
+/* Finds the layout. What cannot be had has where -1 and its reason in why; but see unread. */
 void cg_detect(const struct cg_source *src, struct cg_layout *ret);
 
 /* One limit file and the value for it. */

@@ -34,6 +34,8 @@ int cg_access(int dirfd, const char *path, int mode);
 /* Adds a hierarchy to the layout (or finds the one with that parent) and gives it the controllers.
  */
 void cg_place(struct cg_layout *l, const struct cg_hier *h);
+/* Remembers an error that says nothing of the host, only of the moment. Any other is ignored here. */
+void cg_unread(struct cg_layout *l, int code);
 /* Writes why[c] unless a reason is there already. */
 void cg_why(struct cg_layout *l, enum cg_controller c, const char *fmt, ...) PRINTF_LIKE(3, 4);
 

@@ -33,6 +33,7 @@ void cg_v1_detect(const struct cg_mount *m, const char *own, const char *parent,
         (void)str_copy(h.parent, sizeof(h.parent), m->target);
 
     int fd _cleanup_fd_ = open(h.parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    cg_unread(ret, fd < 0 ? -errno : 0);
     if (fd < 0 && !parent) {
         /* A container often shows its own cgroup as the mount's top while /proc still has the
          * host's path. */
@@ -40,6 +41,7 @@ void cg_v1_detect(const struct cg_mount *m, const char *own, const char *parent,
         fd = open(h.parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
     }
     int denied = fd < 0 ? -errno : cg_access(fd, ".", W_OK | X_OK);
+    cg_unread(ret, denied);
     if (denied == 0)
         cg_place(ret, &h);
     else if (fd < 0)

@@ -35,17 +35,20 @@ struct place {
     unsigned usable;  /* those that a child would have, or can be given */
 };
 
-static unsigned read_controllers(int dirfd, const char *file) {
+static unsigned read_controllers(int dirfd, const char *file, struct cg_layout *l) {
     char text[512];
+    ssize_t n = file_read_at(dirfd, file, text, sizeof(text));
 
-    return file_read_at(dirfd, file, text, sizeof(text)) < 0 ? 0 : cg_parse_controllers(text);
+    cg_unread(l, n < 0 ? (int)n : 0);
+    return n < 0 ? 0 : cg_parse_controllers(text);
 }
 
-static enum members read_members(int dirfd) {
+static enum members read_members(int dirfd, struct cg_layout *l) {
     char text[64], self[24];
     int fd _cleanup_fd_ = openat(dirfd, "cgroup.procs", O_RDONLY | O_CLOEXEC);
     ssize_t n = fd < 0 ? -errno : fd_read_full(fd, text, sizeof(text) - 1);
 
+    cg_unread(l, n < 0 ? (int)n : 0);
     if (n == 0)
         return MEMBERS_NONE;
     if (n < 0)
@@ -56,19 +59,20 @@ static enum members read_members(int dirfd) {
 }
 
 /* Looks at p->dir and fills the rest. */
-static void look(struct place *p, unsigned want) {
+static void look(struct place *p, unsigned want, struct cg_layout *l) {
     int fd _cleanup_fd_ = open(p->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     p->exists = fd >= 0;
     p->denied = fd < 0 ? -errno : cg_access(fd, ".", W_OK | X_OK);
-    if (fd < 0)
-        return;
     if (p->denied == 0)
         p->denied = cg_access(fd, "cgroup.procs", W_OK);
+    cg_unread(l, p->denied);
+    if (fd < 0)
+        return;
     if (!want) /* only CPU time is asked for, as on a hybrid host: every v2 cgroup has that */
         return;
-    p->has = read_controllers(fd, "cgroup.controllers");
-    p->on = read_controllers(fd, "cgroup.subtree_control") & p->has;
+    p->has = read_controllers(fd, "cgroup.controllers", l);
+    p->on = read_controllers(fd, "cgroup.subtree_control", l) & p->has;
     p->top = cg_access(fd, "cgroup.type", F_OK) == -ENOENT &&
              cg_access(fd, "cgroup.events", F_OK) == -ENOENT;
     if (p->denied)
@@ -77,7 +81,8 @@ static void look(struct place *p, unsigned want) {
     if ((p->has & want & ~p->on) == 0)
         return;
     p->control = cg_access(fd, "cgroup.subtree_control", W_OK);
-    p->members = p->top ? MEMBERS_NONE : read_members(fd);
+    cg_unread(l, p->control);
+    p->members = p->top ? MEMBERS_NONE : read_members(fd, l);
     if (p->control == 0 && p->members == MEMBERS_NONE)
         p->usable = p->has;
 }
@@ -104,7 +109,8 @@ struct search {
     bool top_is_root;
 };
 
-static void search_up(const char *root, const char *from, unsigned want, struct search *s) {
+static void search_up(const char *root, const char *from, unsigned want, struct search *s,
+                      struct cg_layout *l) {
     struct place p = {0};
 
     (void)str_copy(p.dir, sizeof(p.dir), from);
@@ -114,7 +120,7 @@ static void search_up(const char *root, const char *from, unsigned want, struct 
         memcpy(dir, p.dir, sizeof(dir));
         p = (struct place){0};
         memcpy(p.dir, dir, sizeof(dir));
-        look(&p, want);
+        look(&p, want, l);
         if (!p.exists)
             continue;
         if (!s->near.exists)
@@ -213,7 +219,7 @@ static bool search_given(const struct cg_mount *m, const char *own_dir, const ch
     bool inside = cg_join_parent(m, parent, s->near.dir);
 
     if (inside) {
-        look(&s->near, want);
+        look(&s->near, want, ret);
         s->top_has = s->near.has;
     }
     for (unsigned c = 0; c < CG__N; c++) {
@@ -238,7 +244,7 @@ static bool search_given(const struct cg_mount *m, const char *own_dir, const ch
         s->best = s->near;
 
     struct search up = {0}; /* for the words alone: who could pass the rest on */
-    search_up(m->target, s->near.dir, want, &up);
+    search_up(m->target, s->near.dir, want, &up, ret);
     (void)str_copy(s->giver, sizeof(s->giver), up.giver);
     s->giver_has = up.giver_has;
     s->top_has |= up.top_has;
@@ -255,7 +261,7 @@ void cg_v2_detect(const struct cg_mount *m, const char *own, const char *parent,
     if (!cg_join(m, own, own_dir))
         (void)str_copy(own_dir, sizeof(own_dir), m->target);
     if (!parent)
-        search_up(m->target, own_dir, limits, &s);
+        search_up(m->target, own_dir, limits, &s, ret);
     else if (!search_given(m, own_dir, parent, limits, &s, ret))
         return;
 

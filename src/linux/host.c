@@ -49,6 +49,13 @@ unsigned host_parse_release(const char *release) {
     return KERNEL(part[0], part[1]);
 }
 
+/* A fact that could not be read for want of a descriptor, say, is not one that is absent: taken for that, it would make
+ * a weaker box, or a diagnosis that sends people astray. */
+static void unread(struct host *h, int code) {
+    if (!h->unread && err_is_passing(code))
+        h->unread = code;
+}
+
 /* ------------------------------------------------------------------ the kernel */
 
 static bool capable(unsigned cap) {
@@ -95,6 +102,7 @@ static void read_kernel(struct host *h) {
     h->ncpu = usable_cpus();
     h->cap_last = last_capability();
     int abi = sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+    unread(h, abi < 0 ? -errno : 0);
     h->landlock_abi = MAX(abi, 0);
     h->seccomp_filter = has_seccomp_filter();
     if (sysinfo(&info) == 0) {
@@ -107,11 +115,12 @@ static void read_kernel(struct host *h) {
 
 /* A number in /proc/sys; `absent` where the kernel has no such file, `unknown` where it cannot be
  * read. */
-static uint64_t sysctl_number(const char *path, uint64_t absent, uint64_t unknown) {
+static uint64_t sysctl_number(struct host *h, const char *path, uint64_t absent, uint64_t unknown) {
     char text[32];
     uint64_t value = 0;
     ssize_t n = file_read_at(AT_FDCWD, path, text, sizeof(text));
 
+    unread(h, n < 0 ? (int)n : 0);
     if (n <= 0)
         return n == -ENOENT ? absent : unknown;
     for (const char *p = text; *p; p++) {
@@ -142,12 +151,12 @@ static void read_users(struct host *h) {
     h->privileged = geteuid() == 0 && capable(CAP_SYS_ADMIN);
     h->extra_groups = count_extra_groups();
     /* Where /proc/sys is hidden we assume that they work: the clone will tell. */
-    h->max_user_namespaces = sysctl_number("/proc/sys/user/max_user_namespaces",
+    h->max_user_namespaces = sysctl_number(h, "/proc/sys/user/max_user_namespaces",
                                            access("/proc/sys", F_OK) ? UINT64_MAX : 0, UINT64_MAX);
-    h->userns_clone_off = sysctl_number("/proc/sys/kernel/unprivileged_userns_clone", 1, 1) == 0;
+    h->userns_clone_off = sysctl_number(h, "/proc/sys/kernel/unprivileged_userns_clone", 1, 1) == 0;
     /* A program with an AppArmor profile of its own may be allowed what the rest is not. */
     h->userns_apparmor =
-        sysctl_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0, 0) == 1 &&
+        sysctl_number(h, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0, 0) == 1 &&
         file_read_at(AT_FDCWD, "/proc/self/attr/current", profile, sizeof(profile)) >= 0 &&
         strncmp(profile, "unconfined", 10) == 0;
 }
@@ -196,19 +205,25 @@ static bool has_whole_proc(char *text) {
  * covers several: kcore and keys for container runtimes' masks, sys for their read-only paths and
  * systemd's sandboxing, kmsg for the latter's other half, meminfo for lxcfs. A stat costs 2 µs, so
  * there are no more. */
-static bool is_proc_masked(void) {
+static bool is_proc_masked(struct host *h) {
     static const char *const covered[] = {"kcore", "keys", "sys", "kmsg", "meminfo"};
     char *mountinfo _cleanup_free_ = NULL;
     struct stat top, st;
     int dir _cleanup_fd_ = open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC);
     struct statfs fs;
 
-    if (dir < 0 || fstat(dir, &top) < 0 || fstatfs(dir, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+    if (dir < 0 || fstat(dir, &top) < 0 || fstatfs(dir, &fs) < 0) {
+        unread(h, -errno);
         return true; /* none in sight is as good as a covered one */
+    }
+    if (fs.f_type != PROC_SUPER_MAGIC)
+        return true;
     for (size_t i = 0; i < ARRAY_LEN(covered); i++)
         if (fstatat(dir, covered[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev != top.st_dev) {
-            if (file_read_all_at(dir, "self/mountinfo", MOUNTINFO_LIMIT_BYTES, &mountinfo, NULL) <
-                0)
+            int r =
+                file_read_all_at(dir, "self/mountinfo", MOUNTINFO_LIMIT_BYTES, &mountinfo, NULL);
+            unread(h, r);
+            if (r < 0)
                 return true;
             return !has_whole_proc(mountinfo);
         }
@@ -222,8 +237,15 @@ static void read_self(struct host *h) {
     h->self.pid = getpid(); /* not the stat file's, which is the pid in /proc's own pid namespace */
     if (stat("/proc/self/ns/pid", &st) == 0)
         h->self.pidns = st.st_ino;
-    if (proc_read_stat(0, &ps) < 0)
+    else
+        unread(h, -errno);
+    int r = proc_read_stat(0, &ps);
+    if (r < 0) {
+        /* In a name without its owner's start time everybody else would see a dead process's box. */
+        if (!h->unread && h->self.pidns)
+            h->unread = r;
         return;
+    }
     h->self.start_time = ps.start_time;
     h->arg_start = ps.arg_start;
     h->arg_end = ps.arg_end;
@@ -234,7 +256,7 @@ static void read_self(struct host *h) {
 
 /* ------------------------------------------------------------------ all of it */
 
-void host_read(struct host *ret, const char *cgroup_parent) {
+int host_read(struct host *ret, const char *cgroup_parent) {
     struct cg_source cg = {.assume_v2 = -1, .parent = cgroup_parent};
     struct idmap_source ids = {.uid = -1, .gid = -1, .have_helpers = -1};
 
@@ -242,28 +264,32 @@ void host_read(struct host *ret, const char *cgroup_parent) {
     read_kernel(ret);
     read_users(ret);
     read_self(ret);
-    ret->proc_masked = is_proc_masked();
+    ret->proc_masked = is_proc_masked(ret);
     cg_detect(&cg, &ret->cg);
     idmap_detect(&ids, &ret->ids);
+    unread(ret, ret->cg.unread);
+    unread(ret, ret->ids.unread);
+    return ret->unread;
 }
 
-static struct host facts; /* written once, under the pthread_once below */
-static pthread_once_t facts_once = PTHREAD_ONCE_INIT;
+static struct host facts; /* nobody has a pointer to it before facts_known */
+static bool facts_known, fork_watched;
+static pthread_mutex_t facts_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* A child of fork(2) is another process. Under its parent's name its boxes would be taken for a dead
- * process's as soon as the parent is gone. */
-static void forget_facts(void) { facts_once = (pthread_once_t)PTHREAD_ONCE_INIT; }
-
-static void forget_at_fork(void) { (void)pthread_atfork(NULL, NULL, forget_facts); }
-
-static void read_facts(void) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    host_read(&facts, NULL);
-    (void)pthread_once(&once, forget_at_fork);
+ * process's as soon as the parent is gone. And another thread may have held the lock. */
+static void forget_facts(void) {
+    facts_known = false;
+    facts_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
 const struct host *host_facts(void) {
-    (void)pthread_once(&facts_once, read_facts);
-    return &facts;
+    (void)pthread_mutex_lock(&facts_lock);
+    if (!fork_watched)
+        fork_watched = pthread_atfork(NULL, NULL, forget_facts) == 0;
+    int r = facts_known ? 0 : fork_watched ? host_read(&facts, NULL) : -ENOMEM;
+    facts_known = r == 0;
+    (void)pthread_mutex_unlock(&facts_lock);
+    errno = -r;
+    return r == 0 ? &facts : NULL;
 }

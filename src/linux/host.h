@@ -35,13 +35,16 @@ struct host {
     struct cg_owner self; /* for names of cgroups */
     uint64_t arg_start, arg_end, env_start, env_end,
         heap_start; /* of this process: init wipes them in itself */
+
+    int unread; /* -errno: something could not be looked at just now, so the rest says nothing; 0: all was */
 };
 #define KERNEL(major, minor) ((unsigned)(major) << 16 | (unsigned)(minor))
 
-/* The facts of this process, read at the first call (any thread), never freed. */
+/* The facts of this process, read at the first call (any thread), never freed. NULL while they cannot be read, for lack
+ * of descriptors or memory: errno says which, and the next call tries again. */
 const struct host *host_facts(void);
-/* Reads them anew into *ret. `cgroup_parent` as cg_source's. */
-void host_read(struct host *ret, const char *cgroup_parent);
+/* Reads them anew into *ret. `cgroup_parent` as cg_source's. 0, or ret->unread. */
+int host_read(struct host *ret, const char *cgroup_parent);
 /* "5.10.0-28-amd64" -> KERNEL(5, 10); 0 if it is not a version. */
 unsigned host_parse_release(const char *release);
 

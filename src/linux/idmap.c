@@ -98,25 +98,29 @@ static bool is_whole(struct idmap_range r) { return r.start == 0 && r.count == A
 
 /* ------------------------------------------------------------------ detection */
 
-static const char *text_of(const char *given, const char *path, char **owned) {
+static const char *text_of(const char *given, const char *path, char **owned,
+                           struct idmap_facts *f) {
     if (given)
         return given;
-    if (file_read_all_at(AT_FDCWD, path, TEXT_LIMIT_BYTES, owned, NULL) < 0)
-        return "";
-    return *owned;
+    int r = file_read_all_at(AT_FDCWD, path, TEXT_LIMIT_BYTES, owned, NULL);
+    if (r == 0)
+        return *owned;
+    if (err_is_passing(r))
+        f->unread = r;
+    return "";
 }
 
 /* The user's name in /etc/passwd; getpwuid would pull in NSS, and with it shared libraries. */
-static bool own_name(uint32_t uid, char *ret, size_t size) {
+static bool own_name(struct idmap_facts *f, char *ret, size_t size) {
     char *text _cleanup_free_ = NULL;
     uint32_t number;
 
-    for (const char *line = text_of(NULL, "/etc/passwd", &text); *line;) {
+    for (const char *line = text_of(NULL, "/etc/passwd", &text, f); *line;) {
         const char *end = strchrnul(line, '\n');
         const char *name_end = memchr(line, ':', (size_t)(end - line));
         const char *id = name_end ? memchr(name_end + 1, ':', (size_t)(end - name_end - 1)) : NULL;
 
-        if (id && take_id(id + 1, ":", &number) && number == uid &&
+        if (id && take_id(id + 1, ":", &number) && number == f->uid &&
             (size_t)(name_end - line) < size) {
             *(char *)mempcpy(ret, line, (size_t)(name_end - line)) = '\0';
             return true;
@@ -164,8 +168,9 @@ static void detect_root(const struct idmap_source *src, struct idmap_facts *f) {
         take_big_blocks(f);
         return;
     }
-    struct idmap_range u = largest_extent(text_of(src->uid_map, "/proc/self/uid_map", &uid_text));
-    struct idmap_range g = largest_extent(text_of(gids, "/proc/self/gid_map", &gid_text));
+    struct idmap_range u =
+        largest_extent(text_of(src->uid_map, "/proc/self/uid_map", &uid_text, f));
+    struct idmap_range g = largest_extent(text_of(gids, "/proc/self/gid_map", &gid_text, f));
     if (is_whole(u) && is_whole(g)) {
         take_big_blocks(f);
         return;
@@ -204,10 +209,10 @@ static void detect_user(const struct idmap_source *src, struct idmap_facts *f) {
                         : src->have_helpers > 0;
     const char *user = src->user_name;
     if (!user)
-        user = own_name(f->uid, name, sizeof(name)) ? name : NULL;
+        user = own_name(f, name, sizeof(name)) ? name : NULL;
 
-    f->sub_uid = sub_range(text_of(src->subuid, "/etc/subuid", &uid_text), user, f->uid);
-    f->sub_gid = sub_range(text_of(src->subgid, "/etc/subgid", &gid_text), user, f->uid);
+    f->sub_uid = sub_range(text_of(src->subuid, "/etc/subuid", &uid_text, f), user, f->uid);
+    f->sub_gid = sub_range(text_of(src->subgid, "/etc/subgid", &gid_text, f), user, f->uid);
     f->slots = MIN(f->sub_uid.count, f->sub_gid.count);
     if (!f->slots)
         (void)snprintf(f->why_single, sizeof(f->why_single),
@@ -316,8 +321,8 @@ static int open_lock_dir(const char *path, struct err *err) {
         return err_set(err, ERR_SETUP, -ENOTDIR, "user", "remove it; mayfly makes it anew",
                        "%s is a symbolic link or not a directory", path);
     if (fd < 0 || fstat(fd, &st) < 0)
-        return err_errno(err, ERR_SETUP, -errno, "user", "remove it; mayfly makes it anew",
-                         "open %s", path);
+        return err_errno(err, ERR_SETUP, -errno, "user",
+                         errno_remedy(errno, "remove it; mayfly makes it anew"), "open %s", path);
     if (st.st_uid != geteuid())
         return err_set(err, ERR_SETUP, -EPERM, "user", "its owner or root must remove it",
                        "%s belongs to uid %u, not to uid %u", path, st.st_uid, geteuid());
@@ -340,8 +345,9 @@ int idmap_lease(const struct idmap_facts *f, uint32_t *ret_slot, int *ret_fd, st
         return dir;
     int fd _cleanup_fd_ = openat(dir, "ids.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return err_errno(err, ERR_SETUP, -errno, "user", "remove it; mayfly makes it anew",
-                         "open %s/ids.lock", f->lock_dir);
+        return err_errno(err, ERR_SETUP, -errno, "user",
+                         errno_remedy(errno, "remove it; mayfly makes it anew"), "open %s/ids.lock",
+                         f->lock_dir);
 
     /* Boxes started at the same time begin at different slots, so they do not walk through each
      * other's locks. */

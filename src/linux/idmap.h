@@ -37,6 +37,7 @@ struct idmap_facts {
     char lock_dir
         [128]; /* where the slot file lives: /run/mayfly, /run/user/UID/mayfly or /tmp/mayfly-UID */
     bool groups_kept; /* SINGLE: setgroups is denied, the caller's extra groups stay */
+    int unread; /* -errno: a file could not be read just now, so the rest says nothing; 0: all could */
 };
 
 struct idmap_source { /* for tests; NULL or negative means the real thing */

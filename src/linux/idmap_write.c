@@ -32,8 +32,8 @@ static int write_file(pid_t pid, const char *name, const char *text, size_t len,
     int r = file_write_at(AT_FDCWD, path, text, len);
     if (r < 0)
         return err_errno(err, ERR_SETUP, r, "user",
-                         "the process needs its own user namespace, and we the right to map these "
-                         "ids into it",
+                         errno_remedy(r, "the process needs its own user namespace, and we the "
+                                         "right to map these ids into it"),
                          "write %s", path);
     return 0;
 }
