@@ -48,7 +48,7 @@ TESTS    := $(TEST_SRC:%.c=$(B)/%)
 TEST_AUX := $(call obj,$(filter-out $(TEST_SRC),$(wildcard tests/*.c $(SUITES:%=tests/%/*.c))))
 FILTER   := $(B)/gen/seccomp_default.h
 
-.PHONY: FORCE all run test unit golden fault live hosts tests lint format asan install rootfs deps help \
+.PHONY: FORCE all run test bench unit golden fault live hosts tests lint format asan install rootfs deps help \
         clean distclean
 .DELETE_ON_ERROR:
 
@@ -74,6 +74,9 @@ test: ## build all and run every test, on every kind of host that this machine c
 
 unit golden fault live hosts: tests rootfs ## one suite of the tests
 	@scripts/test.sh $@
+
+bench: $(B)/bench $(B)/mayfly rootfs ## what a run costs, beside the bare program and every peer installed; BENCH='--rounds 500 --json FILE'
+	@MAYFLY_BIN=$(abspath $(B)/mayfly) MAYFLY_ROOTFS=$(abspath build/rootfs) $(B)/bench $(BENCH)
 
 lint: ## layout, static analysis, include directions, symbols, scripts
 	@scripts/deps.sh build test lint
@@ -131,6 +134,9 @@ $(TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
 tests: $(TESTS) $(B)/mayfly $(B)/mayfly-lab
 	@:
 
+$(B)/bench: $(B)/obj/tests/bench/bench.o $(B)/libmayfly_test.a
+	$(call says,LINK) $(CC) $(PIE) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
 $(LAB_FIELDS): src/policy/policy_fields.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call says,CC) $(CC) $(ALL_CFLAGS) -DMAYFLY_LAB -MMD -MP -c -o $@ $<
@@ -162,7 +168,7 @@ $(FILTER): src/control/seccomp_default.json $(B)/mkfilter
 	@mkdir -p $(@D)
 	$(call says,FILTER) $(B)/mkfilter $< > $@
 
-OTHERS := $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(TEST_AUX) $(call obj,$(TEST_SRC)))
+OTHERS := $(B)/obj/tests/bench/bench.o $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(TEST_AUX) $(call obj,$(TEST_SRC)))
 $(OTHERS): | $(FILTER)
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

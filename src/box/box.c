@@ -20,7 +20,6 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -34,13 +33,6 @@
 
 /* Set-up takes a millisecond; a host that needs more than this is not going to finish. */
 enum { BUILD_TIMEOUT_MS = 60000, REMOVE_TIMEOUT_MS = 2000 };
-
-uint64_t now_ns(void) {
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ------------------------------------------------------------------ failures, in words */
 
@@ -158,7 +150,10 @@ static int run_host_stage(struct box *box, enum stage stage) {
         const struct op *op = &box->plan->ops[i];
         if (op->stage != stage)
             continue;
+        uint64_t begin_ns = box->ctx.trace ? now_ns() : 0;
         int r = op_run_host(op, &box->ctx, &box->failure);
+        if (box->ctx.trace)
+            box->ctx.trace[i] = (struct op_trace){begin_ns, now_ns()};
         if (r == -EMFILE || r == -ENFILE)
             err_clear(&box->failure); /* whatever the row says of it, this is what helps */
         if (r < 0) {
@@ -229,9 +224,13 @@ static int clone_init(struct box *box) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = (unsigned)box->ctx.cgroup[0].dir;
     }
+    uint64_t begin_ns = box->ctx.trace ? now_ns() : 0;
     pid_t pid = sys_clone3(&args, sizeof(args));
     if (pid == 0)
         inside_main(plan, &box->ctx, box->evidence);
+    for (size_t i = 0; box->ctx.trace && i < plan->n_ops; i++)
+        if (plan->ops[i].kind == OP_NAMESPACE) /* one call for all of them */
+            box->ctx.trace[i] = (struct op_trace){begin_ns, now_ns()};
     if (pid < 0)
         return clone_failed(box, -errno, user_row);
     box->ctx.init = pid;
@@ -301,6 +300,13 @@ static int await_built(struct box *box, const struct box_input *rush) {
     return box->state == BOX_FAILED ? -ECANCELED : 0;
 }
 
+/* For what is written in the box and read here; the payload's execve takes it away from there. NULL: none to be had. */
+static void *shared_memory(size_t size) {
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+    return p == MAP_FAILED ? NULL : p;
+}
+
 /* The supervisor's rows beside a child that may have failed meanwhile: then the child's words say why. */
 static int run_outside_stage(struct box *box) {
     struct err *failure = &box->failure;
@@ -315,6 +321,10 @@ static int run_outside_stage(struct box *box) {
 
 static int build(struct box *box, const struct box_input *rush) {
     struct msg mapped = {.kind = MSG_MAPPED};
+
+    if (box->plan->policy->trace &&
+        !(box->ctx.trace = shared_memory(box->plan->n_ops * sizeof(struct op_trace))))
+        return err_oom(&box->failure);
     int r = run_host_stage(box, STAGE_HOST);
 
     if (r < 0)
@@ -323,13 +333,8 @@ static int build(struct box *box, const struct box_input *rush) {
     if (r < 0)
         return err_errno(&box->failure, ERR_SETUP, r, "", errno_remedy(r, NULL),
                          "making the box's pipes");
-    if (box->plan->policy->attest) {
-        void *shared = mmap(NULL, sizeof(struct evidence), PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-        if (shared == MAP_FAILED)
-            return err_oom(&box->failure);
-        box->evidence = shared;
-    }
+    if (box->plan->policy->attest && !(box->evidence = shared_memory(sizeof(struct evidence))))
+        return err_oom(&box->failure);
     r = clone_init(box);
     if (r < 0)
         return r;
@@ -511,6 +516,8 @@ void box_close(struct box *box) {
     fd_close(&box->ctx.userns_fd);
     if (box->evidence)
         (void)munmap(box->evidence, sizeof(*box->evidence));
+    if (box->ctx.trace)
+        (void)munmap(box->ctx.trace, box->plan->n_ops * sizeof(struct op_trace));
     struct arena arena = box->arena;
     arena_done(&arena);
 }

@@ -75,6 +75,4 @@ void box_read_usage(struct box *box);
  * complete. Idempotent. */
 void box_reap(struct box *box);
 
-uint64_t now_ns(void); /* CLOCK_MONOTONIC */
-
 #endif

@@ -44,7 +44,11 @@ static void run_stage(const struct plan *plan, struct op_ctx *ctx, enum stage st
         const struct op *op = &plan->ops[i];
         if (op->stage != stage)
             continue;
+        if (ctx->trace)
+            ctx->trace[i].begin_ns = now_ns();
         int r = op_run(op, ctx);
+        if (ctx->trace)
+            ctx->trace[i].end_ns = now_ns();
         if (r < 0)
             fail(sock, plan, op, r, ctx->step);
     }

@@ -19,6 +19,11 @@ struct op_cgroup {
     bool in_ledger; /* it may exist: set before it is made, cleared after it is gone */
 };
 
+/* When a row was executed, CLOCK_MONOTONIC. */
+struct op_trace {
+    uint64_t begin_ns, end_ns;
+};
+
 struct op_ctx {
     const struct host *host;
     const char *step; /* the call that failed; static text */
@@ -33,6 +38,8 @@ struct op_ctx {
     pid_t init;
     int userns_fd;
 
+    struct op_trace *trace; /* by row, in shared memory; NULL: not wanted */
+
     int pipe[3];  /* the child's ends of stdin, stdout, stderr */
     int report;   /* init's end */
     int go;       /* the payload's end */
@@ -40,6 +47,8 @@ struct op_ctx {
 };
 
 void op_ctx_init(struct op_ctx *ctx, const struct host *host);
+
+uint64_t now_ns(void); /* CLOCK_MONOTONIC */
 
 /* Executes one row in the child (APART, INSIDE, PIVOT, SEAL). 0 or -errno with ctx->step. */
 int op_run(const struct op *op, struct op_ctx *ctx);
