@@ -260,7 +260,11 @@ static uint64_t ignored_signals(void) {
  * before anything that is on the payload's channel now, so it is there now, whatever poll saw. */
 static bool init_comes_first(const struct box *box) {
     struct msg m;
-    ssize_t n = recv(box->report, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT);
+    ssize_t n;
+
+    do /* ECONNRESET is told before what init had sent, see msg_recv */
+        n = recv(box->report, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT);
+    while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 
     return n == (ssize_t)sizeof(m) && (m.kind == MSG_CODE_FILE || m.kind == MSG_FAILED);
 }

@@ -341,7 +341,10 @@ static int op_cgroup_join(const struct op *op, struct op_ctx *ctx) {
     _cleanup_fd_ int tasks = openat(parent, file, O_WRONLY | O_CLOEXEC);
     if (tasks < 0)
         return check(ctx, -1, "open tasks");
-    return check(ctx, write(tasks, "0", 1), "write tasks");
+    int r = fd_write_full(tasks, "0", 1);
+    if (r < 0)
+        ctx->step = "write tasks";
+    return r;
 }
 
 static int op_loopback(struct op_ctx *ctx) {

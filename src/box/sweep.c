@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -16,24 +17,54 @@
 
 enum { REMOVE_TIMEOUT_MS = 500, MAX_DEPTH = 32 };
 
-static void consider(const struct host *host, int parent, const char *name, int version,
-                     struct sweep_report *report) {
+/* One walk. A run that lives has a cgroup in every hierarchy, so who was just seen alive is not asked for again. */
+struct sweep {
+    const struct host *host;
+    struct sweep_report *report;
+    uint64_t until_ns; /* 0: as long as it takes */
+    struct cg_owner alive[512];
+};
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool is_alive(struct sweep *s, const struct cg_owner *owner) {
+    struct cg_owner *seen = &s->alive[(unsigned)owner->pid % ARRAY_LEN(s->alive)];
+
+    if (seen->pid == owner->pid && seen->start_time == owner->start_time)
+        return true;
+    if (!proc_alive(owner->pid, owner->start_time))
+        return false;
+    *seen = *owner;
+    return true;
+}
+
+static void consider(struct sweep *s, int parent, const char *name, int version) {
+    struct sweep_report *report = s->report;
+    unsigned wait_ms = REMOVE_TIMEOUT_MS;
     struct cg_owner owner;
 
-    if (!cg_parse_name(name, &owner) || owner.pidns != host->self.pidns)
+    if (!cg_parse_name(name, &owner) || owner.pidns != s->host->self.pidns)
         return;
-    if (proc_alive(owner.pid, owner.start_time)) {
+    if (is_alive(s, &owner)) {
         report->living++;
         return;
     }
     report->found++;
-    if (cg_remove(parent, name, version, REMOVE_TIMEOUT_MS) == 0)
+    if (s->until_ns) {
+        uint64_t now = now_ns();
+        wait_ms = now < s->until_ns ? (unsigned)((s->until_ns - now) / 1000000) : 0;
+    }
+    if (cg_remove(parent, name, version, wait_ms) == 0)
         report->removed++;
 }
 
 /* `depth` 0: this directory only. Takes the fd. */
-static void sweep_dir(const struct host *host, int fd, int version, int depth,
-                      struct sweep_report *report) {
+static void sweep_dir(struct sweep *s, int fd, int version, int depth) {
     DIR *dir = fdopendir(fd);
     const struct dirent *entry;
 
@@ -41,28 +72,32 @@ static void sweep_dir(const struct host *host, int fd, int version, int depth,
         (void)close(fd);
         return;
     }
-    while ((entry = readdir(dir))) {
+    while ((!s->until_ns || now_ns() < s->until_ns) && (entry = readdir(dir))) {
         struct cg_owner owner;
 
         if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
             continue;
         if (cg_parse_name(entry->d_name, &owner)) {
-            consider(host, dirfd(dir), entry->d_name, version, report);
+            consider(s, dirfd(dir), entry->d_name, version);
         } else if (depth > 0) {
             int child =
                 openat(dirfd(dir), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
             if (child >= 0)
-                sweep_dir(host, child, version, depth - 1, report);
+                sweep_dir(s, child, version, depth - 1);
         }
     }
     (void)closedir(dir);
 }
 
-void sweep_near(const struct host *host, struct sweep_report *report) {
+void sweep_near(const struct host *host, unsigned limit_ms, struct sweep_report *report) {
+    struct sweep s = {.host = host, .report = report};
+
+    if (limit_ms)
+        s.until_ns = now_ns() + limit_ms * UINT64_C(1000000);
     for (int i = 0; i < host->cg.n; i++) {
         int fd = open(host->cg.hier[i].parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd >= 0)
-            sweep_dir(host, fd, host->cg.hier[i].version, 0, report);
+            sweep_dir(&s, fd, host->cg.hier[i].version, 0);
     }
 }
 
@@ -82,12 +117,14 @@ static void root_of(const char *parent, char *root, size_t size) {
 }
 
 void sweep_all(const struct host *host, struct sweep_report *report) {
+    struct sweep s = {.host = host, .report = report};
+
     for (int i = 0; i < host->cg.n; i++) {
         char root[CG_PATH];
 
         root_of(host->cg.hier[i].parent, root, sizeof(root));
         int fd = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (fd >= 0)
-            sweep_dir(host, fd, host->cg.hier[i].version, MAX_DEPTH, report);
+            sweep_dir(&s, fd, host->cg.hier[i].version, MAX_DEPTH);
     }
 }

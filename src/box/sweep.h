@@ -16,8 +16,9 @@ struct sweep_report {
     unsigned found, removed, living;
 };
 
-/* Looks where this process's own boxes are made; cheap enough for every run. */
-void sweep_near(const struct host *host, struct sweep_report *report);
+/* Looks where this process's own boxes are made. `limit_ms`: 0, or it stops there, since a run waits meanwhile: what it
+ * leaves, the next run takes, until there is nothing left. */
+void sweep_near(const struct host *host, unsigned limit_ms, struct sweep_report *report);
 /* Looks through the whole of every hierarchy. */
 void sweep_all(const struct host *host, struct sweep_report *report);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "cli/cli.h"
 
 #include "base/banned.h"
@@ -28,13 +29,17 @@ const struct command commands[] = {
 };
 
 void complain(const char *fmt, ...) {
-    char line[1200];
+    char line[1200] = "mayfly: ";
+    size_t head = strlen(line);
     va_list ap;
 
     va_start(ap, fmt);
-    (void)vsnprintf(line, sizeof(line), fmt, ap);
+    (void)vsnprintf(line + head, sizeof(line) - head - 1, fmt, ap);
     va_end(ap);
-    (void)fprintf(stderr, "mayfly: %s\n", line); /* in one write: others may write there too */
+    size_t len = strlen(line);
+    line[len] = '\n';
+    (void)fd_write_full(STDERR_FILENO, line,
+                        len + 1); /* in one write: others may write there too */
 }
 
 int flush_output(void) {

@@ -22,6 +22,9 @@
 
 #include "base/banned.h"
 
+/* While it sweeps, a run reads no output and watches no deadline. */
+enum { RUN_SWEEP_MS = 50 };
+
 struct mayfly_policy {
     struct policy *inner;
 };
@@ -272,7 +275,7 @@ int mayfly_wait(mayfly_box *b, mayfly_result **ret_result, struct mayfly_error *
             &err, error);
     b->waited = true;
     /* The command is on its way and needs nothing of us yet: the moment to look for what the dead left. */
-    sweep_near(b->plan->host, &swept);
+    sweep_near(b->plan->host, RUN_SWEEP_MS, &swept);
     int r = box_supervise(b->box, &b->input, &output, &err);
     if (r == 0) {
         box_reap(b->box);
@@ -357,7 +360,7 @@ int mayfly_gc(int all, struct mayfly_gc_report *ret_report, struct mayfly_error 
     if (all)
         sweep_all(host, &report);
     else
-        sweep_near(host, &report);
+        sweep_near(host, 0, &report);
     *ret_report = (struct mayfly_gc_report){
         .found = report.found, .removed = report.removed, .living = report.living};
     return done(0, &err, error);

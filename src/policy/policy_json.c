@@ -157,7 +157,10 @@ int policy_from_json(struct policy *p, const char *text, size_t len, struct err 
 
     if (len > MAX_BYTES)
         return at(err, "the text", "is over 1 MiB");
+    errno = 0; /* short of memory, jansson calls the text faulty */
     json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
+    if (!root && errno == ENOMEM)
+        return err_oom(err);
     if (!root)
         return err_set(err, ERR_USAGE, -EINVAL, "", NULL, "policy: line %d, column %d: %s",
                        where.line, where.column, where.text);

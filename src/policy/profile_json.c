@@ -340,7 +340,10 @@ int profile_from_json(const char *text, size_t len, const char *arch, unsigned k
 
     if (len > MAX_BYTES)
         return bad(&reader, "", "is over 4 MiB");
+    errno = 0; /* short of memory, jansson calls the text faulty */
     json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
+    if (!root && errno == ENOMEM)
+        return err_oom(err);
     if (!root) {
         (void)snprintf(reader.where, sizeof(reader.where), "line %d, column %d", where.line,
                        where.column);
