@@ -26,8 +26,10 @@ static int plan_identity(const struct policy *policy, const struct host *host, s
                                .a = policy->uid,
                                .b = policy->gid,
                                .why = "the box's root owns the image's files and init"});
+    /* Without no_new_privs seccomp comes first (registry.c), and it refuses openat2: then init goes there, and the
+     * payload with it. */
     plan_add(plan,
-             (struct op){.stage = STAGE_SEAL,
+             (struct op){.stage = plan_has(plan, CTL_NONEWPRIVS) ? STAGE_SEAL : STAGE_PIVOT,
                          .kind = OP_CHDIR,
                          .control = CTL_IDENTITY,
                          .path = policy->workdir ? policy->workdir : plan->home,

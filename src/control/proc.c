@@ -44,17 +44,32 @@ static int plan_proc(const struct policy *policy UNUSED, const struct host *host
                      struct plan *plan, struct err *err UNUSED) {
     uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
 
-    plan_add(plan,
-             (struct op){.stage = STAGE_INSIDE,
-                         .kind = OP_FS_NEW,
-                         .control = CTL_PROC,
-                         .slot = SLOT_PROC,
-                         .path = "proc",
-                         .value = "hidepid=2",
-                         .flags = attrs,
-                         .why = "Python, and much else, needs /proc; the host's would show "
-                                "every process with its arguments",
-                         .remedy = "a container's masked /proc forbids it: see `mayfly doctor`"});
+    if (plan_has(plan, CTL_PID)) {
+        plan_add(plan, (struct op){
+                           .stage = STAGE_INSIDE,
+                           .kind = OP_FS_NEW,
+                           .control = CTL_PROC,
+                           .slot = SLOT_PROC,
+                           .path = "proc",
+                           .value = "hidepid=2",
+                           .flags = attrs,
+                           .why = "Python, and much else, needs /proc; the host's would show "
+                                  "every process with its arguments",
+                           .remedy = "a container's masked /proc forbids it: see `mayfly doctor`"});
+    } else { /* a new proc shows the pid namespace it is mounted from, and the host's is not the box's to show */
+        plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                                   .kind = OP_TREE_OPEN,
+                                   .control = CTL_PROC,
+                                   .slot = SLOT_PROC,
+                                   .path = "/proc",
+                                   .why = "Python, and much else, needs /proc"});
+        plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                                   .kind = OP_TREE_ATTR,
+                                   .control = CTL_PROC,
+                                   .slot = SLOT_PROC,
+                                   .flags = attrs,
+                                   .why = "as a proc of its own would have them"});
+    }
     if (plan_has(plan, CTL_USER))
         plan_add(plan,
                  (struct op){.stage = STAGE_INSIDE,

@@ -80,13 +80,37 @@ static int ask(const struct control *c, struct plan *plan, struct err *err) {
                    probe.why);
 }
 
+/* What mounts needs a mount namespace to mount in: on the host's own it would change the host. */
+static bool has_place(const struct plan *plan, enum control_id id) {
+    bool mounts = id == CTL_PROC || id == CTL_DEV || id == CTL_TMP || id == CTL_BINDS;
+
+    return !mounts || plan_has(plan, CTL_MOUNT);
+}
+
+/* The order of planning. Landlock and seccomp take no_new_privs or CAP_SYS_ADMIN: where the former is off, they come
+ * before the capabilities go. */
+static enum control_id nth(const struct plan *plan, int i) {
+    static const enum control_id before[] = {CTL_LANDLOCK, CTL_SECCOMP, CTL_IDENTITY, CTL_CAPS,
+                                             CTL_NONEWPRIVS};
+
+    if (plan_has(plan, CTL_NONEWPRIVS) || i < CTL_IDENTITY || i > CTL_SECCOMP)
+        return (enum control_id)i;
+    return before[i - CTL_IDENTITY];
+}
+_Static_assert(CTL_SECCOMP - CTL_IDENTITY == 4, "nth() names all from identity to seccomp");
+
 int controls_plan(struct plan *plan, struct err *err) {
     for (int i = 0; i < CTL__N; i++) {
-        if (!plan_has(plan, (enum control_id)i))
+        enum control_id id = nth(plan, i);
+        if (!plan_has(plan, id))
             continue;
-        int r = ask(controls[i], plan, err);
-        if (r == 0 && controls[i]->plan)
-            r = controls[i]->plan(plan->policy, plan->host, plan, err);
+        if (!has_place(plan, id)) {
+            plan->covered[id] = "without the control mount there is nowhere to mount";
+            continue;
+        }
+        int r = ask(controls[id], plan, err);
+        if (r == 0 && controls[id]->plan)
+            r = controls[id]->plan(plan->policy, plan->host, plan, err);
         if (r < 0)
             return r;
         if (plan->failed)

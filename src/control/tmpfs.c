@@ -55,9 +55,12 @@ static void standard(struct plan *plan, const struct policy *policy, int slot, i
                own && own->mode ? own->mode : mode, why);
 }
 
-static int plan_tmp(const struct policy *policy, const struct host *host UNUSED, struct plan *plan,
+static int plan_tmp(const struct policy *policy, const struct host *host, struct plan *plan,
                     struct err *err UNUSED) {
     bool home = plan->image.has_home;
+    /* Without an identity of its own the payload is init's, and without capabilities it could not enter another's. */
+    bool own = plan_has(plan, CTL_IDENTITY) ||
+               (plan_has(plan, CTL_USER) && host->ids.kind == IDMAP_SINGLE);
 
     standard(plan, policy, SLOT_TMP, SLOT_ROOT, "tmp", "/tmp", 01777,
              "the root is read-only and programs need somewhere to write");
@@ -74,8 +77,8 @@ static int plan_tmp(const struct policy *policy, const struct host *host UNUSED,
                              .slot = SLOT_HOME,
                              .path = "box",
                              .a = 0700,
-                             .b = policy->uid,
-                             .c = policy->gid,
+                             .b = own ? policy->uid : 0,
+                             .c = own ? policy->gid : 0,
                              .why = "the payload's home, where its code is and where it starts"});
     }
     for (int i = 0; i < policy->n_tmpfs; i++) {

@@ -4,6 +4,7 @@
  */
 #include "plan/command.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/banned.h"
@@ -11,7 +12,14 @@
 int plan_places(struct plan *plan, struct err *err) {
     const struct policy *policy = plan->policy;
 
-    plan->home = plan->image.has_home ? "/home/box" : "/tmp";
+    bool made = plan_has(plan, CTL_TMP) && plan_has(plan, CTL_MOUNT);
+
+    plan->home = plan->image.has_home && made ? "/home/box" : "/tmp";
+    if (policy->takes_code && !made)
+        return err_set(err, ERR_USAGE, -EINVAL, "tmp",
+                       "put it into a file, hand that in with --volume, and name it as the command",
+                       "without the control %s there is nowhere to put the code",
+                       plan_has(plan, CTL_TMP) ? "mount" : "tmp");
     if (policy->takes_code)
         plan->code_path = plan_text(plan, "%s/%s", plan->home, policy->code_name);
     return plan->failed ? err_oom(err) : 0;

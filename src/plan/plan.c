@@ -19,6 +19,7 @@ struct plan *plan_alloc(const struct policy *policy, const struct host *host) {
     plan->arena = arena;
     plan->policy = policy;
     plan->host = host;
+    plan->output_bytes = UINT64_C(1) << 30; /* as much as can be asked for, where no control says */
     return plan;
 }
 
