@@ -127,7 +127,7 @@ $(B)/libmayfly.so.0: $(LIB_OBJ)
 $(B)/libmayfly_test.a: $(LIB_OBJ) $(JSON_OBJ) $(filter-out %/main.o,$(CLI_OBJ)) $(TEST_AUX)
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
-$(TESTS): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
+$(filter-out %/test_probes,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
@@ -140,6 +140,14 @@ $(B)/bench: $(B)/obj/tests/bench/bench.o $(B)/libmayfly_test.a
 $(LAB_FIELDS): src/policy/policy_fields.c $(B)/flags
 	@mkdir -p $(@D)
 	$(call says,CC) $(CC) $(ALL_CFLAGS) -DMAYFLY_LAB -MMD -MP -c -o $@ $<
+
+# What the probes run in the box where Python will not do: carried in the lab's objects.
+LAB_HELPER := $(B)/gen/lab-helper
+$(LAB_HELPER): $(wildcard src/lab/payload/*.[ch]) $(B)/flags
+	@mkdir -p $(@D)
+	$(call says,LINK) $(CC) -std=gnu17 -D_GNU_SOURCE $(WARN) -Isrc $(CFLAGS) -static -o $@ $(filter %.c,$^)
+$(call obj,src/lab/payload.c): src/lab/payload/lab.py $(LAB_HELPER)
+$(call obj,src/lab/payload.c): private CPPFLAGS += -DLAB_HELPER='"$(LAB_HELPER)"'
 
 # The object is named first, so the archive's is not taken.
 $(B)/mayfly-lab: $(LAB_FIELDS) $(CLI_OBJ) $(JSON_OBJ) $(B)/libmayfly.a

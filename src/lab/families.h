@@ -1,0 +1,13 @@
+/*
+ * families.h: one array of probes a file, probes_FAMILY.c; table.c puts them together.
+ */
+#ifndef MAYFLY_LAB_FAMILIES_H
+#define MAYFLY_LAB_FAMILIES_H
+
+#include "lab/probe.h"
+
+extern const struct probe probes_files[], probes_proc[], probes_exec[], probes_namespaces[],
+    probes_calls[], probes_sockets[], probes_processes[], probes_resources[], probes_leaks[],
+    probes_host[];
+
+#endif

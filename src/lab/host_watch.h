@@ -1,0 +1,34 @@
+/*
+ * host_watch.h: what must be the same on the host before and after an attempt.
+ */
+#ifndef MAYFLY_LAB_HOST_WATCH_H
+#define MAYFLY_LAB_HOST_WATCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct host_state {
+    char *mounts;    /* of this mount namespace */
+    char *cgroups;   /* this process's boxes' */
+    char *processes; /* children of this one, which what outlives a box becomes */
+    char *sysctls;
+    char *canaries; /* every file below, with its mode, owner, size, time and text */
+    char *ipc;      /* System V and POSIX objects of the lab's names */
+    char *fds;
+    long resident_kib;
+};
+
+/* The names under which probes make IPC objects that outlive a process; one set a process, so that
+ * two labs on a machine do not take each other's for leftovers. */
+int lab_ipc_key(void);
+void lab_queue_name(char *name, size_t size);
+
+void host_look(const char *canary_dir, struct host_state *ret);
+void host_forget(struct host_state *state);
+/* false: `why` says in words what differs. */
+bool host_same(const struct host_state *before, const struct host_state *after, char *why,
+               size_t size);
+/* Kills and reaps what became a child of this process and is none of `keep`; how many. */
+int host_reap_strays(const int *keep, size_t n_keep);
+
+#endif

@@ -1,0 +1,90 @@
+/*
+ * scratch.c: see scratch.h.
+ */
+#include "lab/scratch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <fts.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#include "base/banned.h"
+
+/* The mode is the one given, whatever the caller's umask. */
+static int make_file(const char *dir, const char *name, const char *text, size_t len, mode_t mode) {
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+    _cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    int r = fd_write_full(fd, text, len);
+    if (r == 0 && fchmod(fd, mode) < 0)
+        r = -errno;
+    return r;
+}
+
+static int make_dir(const char *dir, const char *name, mode_t mode) {
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+    return mkdir(path, 0700) < 0 || chmod(path, mode) < 0 ? -errno : 0;
+}
+
+int scratch_file(struct attempt *a, const char *name, const char *text, size_t len, mode_t mode) {
+    char dir[PATH_MAX];
+
+    (void)snprintf(dir, sizeof(dir), "%s/box", a->dir);
+    return make_file(dir, name, text, len, mode);
+}
+
+int scratch_make(struct attempt *a) {
+    char canary[PATH_MAX], text[96];
+    const char *tmp = getenv("TMPDIR");
+
+    (void)snprintf(a->dir, sizeof(a->dir), "%s/mayfly-lab-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(a->dir)) {
+        int r = -errno;
+        a->dir[0] = '\0';
+        return r;
+    }
+    (void)snprintf(a->tmp_dir, sizeof(a->tmp_dir), "%.3800s/tmp", a->dir);
+    int len = snprintf(text, sizeof(text), "mayfly-canary of %s\n", strrchr(a->dir, '/') + 1);
+    (void)snprintf(canary, sizeof(canary), "%s/canary", a->dir);
+    int r = chmod(a->dir, 0755) < 0 ? -errno : 0;
+    if (r == 0)
+        r = make_dir(a->dir, "box", 0755);
+    if (r == 0)
+        r = make_dir(a->dir, "tmp", 01777);
+    if (r == 0)
+        r = make_dir(a->dir, "canary", 0755);
+    if (r == 0)
+        r = make_dir(a->dir, "canary/mount-here", 0777);
+    if (r == 0)
+        r = make_file(canary, "secret", text, (size_t)len, 0644);
+    if (r == 0)
+        r = make_file(canary, "open", text, (size_t)len, 0666);
+    return r;
+}
+
+void scratch_remove(const char *dir) {
+    char *paths[] = {(char *)(uintptr_t)dir, NULL};
+    FTS *tree = *dir ? fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL) : NULL;
+    const FTSENT *e;
+
+    while (tree && (e = fts_read(tree))) {
+        if (e->fts_info == FTS_D)
+            (void)chmod(e->fts_accpath, 0700);
+        else if (e->fts_info == FTS_DP || e->fts_info == FTS_DNR)
+            (void)rmdir(e->fts_accpath);
+        else
+            (void)unlink(e->fts_accpath);
+    }
+    if (tree)
+        (void)fts_close(tree);
+}

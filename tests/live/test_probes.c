@@ -1,0 +1,262 @@
+/*
+ * test_probes.c: everything that hostile code is known to try, one test a probe.
+ *
+ * A probe that is stopped proves something only if it gets through where nothing stops it. So each is
+ * made with everything on; with all that stops it off together; and, where that is more than one
+ * control, with each of them off alone, and with each of them on alone. Whatever is off, the host has
+ * to be the same afterwards.
+ *
+ * MAYFLY_PROBE=FS1,NS3 makes these only, and says what each attempt found.
+ */
+#include "live/live.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+
+#include "lab/probe.h"
+
+#include "base/banned.h"
+
+enum { CONTROLS_MAX = 12, FAULTS_MAX = 4096 };
+
+static const char *const verdicts[] = {"through", "stopped", "untestable"};
+
+struct checks {
+    const struct probe *probe;
+    bool talk;    /* one is being studied: say everything */
+    bool without; /* attempts with controls off are worth making on this host */
+    char faults[FAULTS_MAX];
+};
+
+static void fault(struct checks *c, const char *without, const struct finding_of *f,
+                  const char *what) {
+    size_t n = strlen(c->faults);
+
+    (void)snprintf(c->faults + n, sizeof(c->faults) - n, "\n  without [%s]: %s; %s: %s %s %s%s%s",
+                   without, what, verdicts[f->verdict], f->call, f->error, f->detail,
+                   f->host[0] ? "; host: " : "", f->host);
+}
+
+/* Makes it, and judges what does not depend on what is off. False: there is nothing more to judge. */
+static bool attempt(struct checks *c, const char *without, struct finding_of *f) {
+    int r = lab_attempt(c->probe, without, f);
+
+    if (c->talk)
+        print_message("%s without [%s]: %s: %s %s %s%s%s\n", c->probe->id, without,
+                      r < 0 ? "not made" : verdicts[f->verdict], f->call, f->error, f->detail,
+                      f->host[0] ? "; host: " : "", f->host);
+    if (f->host[0])
+        fault(c, without, f, "the host is not the same");
+    if (r < 0)
+        fault(c, without, f, "the attempt could not be made");
+    return r == 0;
+}
+
+static void all_on(struct checks *c) {
+    struct finding_of f;
+
+    if (!attempt(c, "", &f))
+        return;
+    if (f.verdict == VERDICT_UNTESTABLE) {
+        print_message("SKIPPED: %s: %s\n", c->probe->id, f.detail);
+        skip();
+    }
+    if (c->probe->must_pass) {
+        if (f.verdict != VERDICT_THROUGH)
+            fault(c, "", &f, "it must get through");
+    } else if (f.verdict != VERDICT_STOPPED) {
+        fault(c, "", &f, "it is not stopped");
+    } else if (!lab_sees(c->probe->sees, f.error)) {
+        fault(c, "", &f, "the code should see something else");
+    }
+}
+
+static void all_off(struct checks *c) {
+    struct finding_of f;
+    const char *why = c->probe->why_alone;
+
+    if (!attempt(c, c->probe->stopped_by, &f) || f.verdict == VERDICT_THROUGH)
+        return;
+    if (f.verdict == VERDICT_UNTESTABLE)
+        why = f.detail;
+    if (why)
+        print_message("VACUOUS here: %s: %s %s %s: %s\n", c->probe->id, f.call, f.error, f.detail,
+                      why);
+    else
+        fault(c, c->probe->stopped_by, &f, "vacuous: nothing that is said to stop it is on");
+}
+
+static void must_stop(struct checks *c, const char *without, const char *what) {
+    struct finding_of f;
+
+    if (attempt(c, without, &f) && f.verdict == VERDICT_THROUGH)
+        fault(c, without, &f, what);
+}
+
+/* All words but number `skipped`. */
+static void without_one(char *out, size_t size, char list[][24], int n, int skipped) {
+    size_t len = 0;
+
+    out[0] = '\0';
+    for (int i = 0; i < n; i++)
+        if (i != skipped)
+            len += (size_t)snprintf(out + len, size - len, "%s%s", len ? " " : "", list[i]);
+}
+
+static void each_alone(struct checks *c) {
+    char list[CONTROLS_MAX][24], rest[256];
+    int n = 0;
+
+    for (const char *p = c->probe->stopped_by; *p;) {
+        size_t len = strcspn(p, " ");
+        assert_true(n < CONTROLS_MAX && len < sizeof(list[0]));
+        (void)snprintf(list[n++], sizeof(list[0]), "%.*s", (int)len, p);
+        p += len + (p[len] == ' ');
+    }
+    for (int i = 0; n > 1 && i < n; i++)
+        must_stop(c, list[i], "the others should stop it");
+    for (int i = 0; n > 2 && i < n; i++) {
+        char what[96];
+
+        without_one(rest, sizeof(rest), list, n, i);
+        (void)snprintf(what, sizeof(what), "%.23s is said to stop it, and does not alone", list[i]);
+        must_stop(c, rest, what);
+    }
+}
+
+static void a_probe(void **state) {
+    struct checks c = {.probe = *state,
+                       .talk = getenv("MAYFLY_PROBE") != NULL,
+                       .without = geteuid() == 0 && live_slow() <= 1};
+
+    all_on(&c);
+    if (c.without && c.probe->stopped_by[0]) {
+        all_off(&c);
+        each_alone(&c);
+    }
+    if (c.faults[0])
+        fail_msg("%s, %s:%s", c.probe->id, c.probe->title, c.faults);
+}
+
+/* ------------------------------------------------------------------ what the rest stands on */
+
+static const struct probe nothing = {.id = "nothing",
+                                     .title = "nothing",
+                                     .stopped_by = "",
+                                     .kind = PAYLOAD_STATIC,
+                                     .payload = "nothing"};
+
+/* An attempt would be stopped by a box that cannot be built, whatever it tries. */
+static void a_box_can_be_built_without_each_control(void **state) {
+    struct mayfly_check *checks = NULL;
+    struct mayfly_error e = {0};
+    mayfly_policy *policy = live_policy();
+    size_t n = 0;
+
+    (void)state;
+    if (mayfly_doctor(policy, &checks, &n, &e) < 0)
+        fail_msg("%s", e.message);
+    for (size_t i = 0; i < n; i++) {
+        struct finding_of f;
+
+        /* These two are how the attempt itself gets in and out: its files, and its output. */
+        if (strcmp(checks[i].control, "binds") == 0 || strcmp(checks[i].control, "fds") == 0)
+            continue;
+        if (geteuid() != 0 && strcmp(checks[i].control, "user") == 0)
+            continue; /* a user can do nothing else without that one */
+        if (lab_attempt(&nothing, checks[i].control, &f) < 0 || f.verdict != VERDICT_THROUGH ||
+            f.host[0])
+            fail_msg("without %s: %s%s", checks[i].control, f.detail, f.host);
+    }
+    free(checks);
+    mayfly_policy_free(policy);
+}
+
+/* The watch sees what it is there for. */
+static bool touch_canary(struct attempt *a, struct finding_of *f) {
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%.3000s/canary/open", a->dir);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+    assert_true(fd >= 0 && write(fd, "x", 1) == 1);
+    (void)close(fd);
+    a->pid[0] = fork();
+    assert_true(a->pid[0] >= 0);
+    if (a->pid[0] == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    return lab_untestable(f, "done");
+}
+
+static void a_canary_that_was_touched_is_seen(void **state) {
+    const struct probe touch = {.id = "touch", .kind = PAYLOAD_HOST, .prepare = touch_canary};
+    struct finding_of f;
+
+    (void)state;
+    assert_int_equal(lab_attempt(&touch, "", &f), 0);
+    if (strncmp(f.host, "canaries: new: ", 15) != 0 || !strstr(f.host, "/canary/open"))
+        fail_msg("the host is said to be: %s", f.host);
+}
+
+static bool leave_process(struct attempt *a, struct finding_of *f) {
+    (void)a;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    return lab_untestable(f, "done");
+}
+
+static void a_process_that_was_left_is_seen(void **state) {
+    const struct probe leave = {.id = "leave", .kind = PAYLOAD_HOST, .prepare = leave_process};
+    struct finding_of f;
+
+    (void)state;
+    assert_int_equal(lab_attempt(&leave, "", &f), 0);
+    if (strncmp(f.host, "processes: new: ", 16) != 0)
+        fail_msg("the host is said to be: %s", f.host);
+    assert_true(waitpid(-1, NULL, 0) < 0 && errno == ECHILD); /* and it is taken away */
+}
+
+/* ------------------------------------------------------------------ which, and where */
+
+static bool chosen(const char *list, const char *id) {
+    size_t len = strlen(id);
+
+    for (const char *p = list; p && *p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL)
+        if (strncmp(p, id, len) == 0 && (p[len] == ',' || p[len] == '\0'))
+            return true;
+    return !list;
+}
+
+/* With the mount namespace off, the box's mounts are ours; ours shall not be the machine's. Nor do the mounts of others
+ * then come and go in our comparison. */
+static void own_mounts(void) {
+    if (geteuid() == 0 && unshare(CLONE_NEWNS) == 0)
+        (void)mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
+}
+
+int main(void) {
+    enum { MAX = 256 };
+    static struct CMUnitTest tests[MAX];
+    const char *list = getenv("MAYFLY_PROBE");
+    size_t n = 0;
+
+    own_mounts();
+    mayfly_result_free(live_sh("true", NULL)); /* what only a process's first run makes */
+    if (!list)
+        tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_box_can_be_built_without_each_control);
+    if (!list)
+        tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_canary_that_was_touched_is_seen);
+    if (!list)
+        tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_process_that_was_left_is_seen);
+    for (const struct probe *const *family = probe_families; *family; family++)
+        for (const struct probe *p = *family; p->id; p++)
+            if (chosen(list, p->id) && n < MAX)
+                tests[n++] = (struct CMUnitTest){p->id, a_probe, NULL, NULL, (void *)(uintptr_t)p};
+    return _cmocka_run_group_tests("probes", tests, n, NULL, NULL);
+}
