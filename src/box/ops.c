@@ -86,8 +86,10 @@ static int op_tree_open(const struct op *op, struct op_ctx *ctx) {
     return 0;
 }
 
+/* Private: a copy of a shared mount (which on most hosts all are) would be shared with the host's, and pivot_root refuses
+ * such a root. */
 static int op_tree_attr(const struct op *op, struct op_ctx *ctx) {
-    struct mount_attr attr = {.attr_set = op->flags};
+    struct mount_attr attr = {.attr_set = op->flags, .propagation = MS_PRIVATE};
 
     return check(ctx,
                  sys_mount_setattr(ctx->slot[op->slot], "", AT_EMPTY_PATH | AT_RECURSIVE, &attr),

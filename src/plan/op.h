@@ -42,7 +42,7 @@ enum op_kind {
     OP_BECOME,      /* setresgid(a), setresuid(b) as init: leaves the host's ids */
     OP_PRIVATE,     /* path: make every mount below private */
     OP_TREE_OPEN,   /* slot <- open_tree(path, CLONE | RECURSIVE); flags: OP_F_* */
-    OP_TREE_ATTR,   /* slot: mount_setattr recursive; flags: MOUNT_ATTR_* to set */
+    OP_TREE_ATTR,   /* slot: mount_setattr recursive, private; flags: MOUNT_ATTR_* to set */
     OP_TREE_ATTACH, /* slot: move_mount onto path below slot2 (OP_AT_ROOT: "/" of the old tree) */
     OP_FS_NEW,  /* slot <- fsopen(path), fsconfig(value: "k=v,k=v"), fsmount(flags: MOUNT_ATTR_*) */
     OP_MKDIR,   /* slot: tree; path: relative; a: mode; b: owner (uid = gid), OP_NO_OWNER */

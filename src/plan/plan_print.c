@@ -203,7 +203,7 @@ static bool print_mount_op(const struct op *op, struct buf *out) {
     case OP_TREE_ATTR:
         buf_printf(out, "mount_setattr(%s, AT_RECURSIVE, ", slot);
         add_flags(out, op->flags, attr_words, ARRAY_LEN(attr_words));
-        buf_puts(out, ")");
+        buf_puts(out, ", MS_PRIVATE)");
         return true;
     case OP_TREE_IDMAP:
         buf_printf(out,
