@@ -108,7 +108,8 @@ hosts_begin() {
         return
     fi
     beside=$(mktemp -d)
-    local rest="test_hints.c test_leftovers.c test_limits.c test_seccomp_live.c test_time.c test_view.c"
+    local rest="test_hints.c test_leftovers.c test_limits.c test_probes.c test_seccomp_live.c"
+    rest+=" test_time.c test_view.c"
     # shellcheck disable=SC2030,SC2031 # the sums come back by a file
     (
         passed=0 failed=0 skipped=0

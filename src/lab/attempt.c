@@ -14,6 +14,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/fd.h"
+#include "lab/attempt.h"
 #include "lab/beside.h"
 #include "lab/host_watch.h"
 #include "lab/payload.h"
@@ -120,7 +121,7 @@ static void fit_limits(struct attempt *a) {
 }
 
 /* See probe.h: what stands in for what a control gave. */
-static void stand_in(struct attempt *a) {
+void attempt_stand_in(struct attempt *a) {
     if (lab_off(a, "mount"))
         return;
     lab_set(a, "volume", "%s/box:/mnt:ro", a->dir);
@@ -132,7 +133,7 @@ static void stand_in(struct attempt *a) {
     }
 }
 
-static int set_policy(struct attempt *a) {
+int attempt_policy(struct attempt *a) {
     const char *rootfs = getenv("MAYFLY_ROOTFS");
 
     a->policy = mayfly_policy_new();
@@ -152,17 +153,21 @@ static int set_policy(struct attempt *a) {
 
 /* ------------------------------------------------------------------ the payload */
 
-static int write_payload(struct attempt *a, const struct probe *probe) {
+int attempt_python(struct attempt *a, const char *name, const char *payload) {
     _cleanup_buf_ struct buf code = {0};
-    int r = scratch_file(a, "helper", lab_helper_begin, (size_t)(lab_helper_end - lab_helper_begin),
-                         0755);
+
+    buf_add(&code, lab_prelude, lab_prelude_len);
+    buf_puts(&code, "\n");
+    buf_puts(&code, payload);
+    return code.failed ? -ENOMEM : scratch_file(a, name, code.data, code.len, 0644);
+}
+
+static int write_payload(struct attempt *a, const struct probe *probe) {
+    int r = scratch_file(a, "helper", lab_helper, lab_helper_len, 0755);
 
     if (r < 0 || probe->kind != PAYLOAD_PYTHON)
         return r;
-    buf_add(&code, lab_prelude_begin, (size_t)(lab_prelude_end - lab_prelude_begin));
-    buf_puts(&code, "\n");
-    buf_puts(&code, probe->payload);
-    return code.failed ? -ENOMEM : scratch_file(a, "probe.py", code.data, code.len, 0644);
+    return attempt_python(a, "probe.py", probe->payload);
 }
 
 static bool exists(const char *path) { return access(path, F_OK) == 0; }
@@ -196,32 +201,31 @@ static size_t outer_python(char text[4][PATH_MAX], const char **argv) {
     return 0;
 }
 
-static int set_command(struct attempt *a, const struct probe *probe) {
+void attempt_command(struct attempt *a, enum payload_kind kind, const char *name,
+                     const char *const *args, int n_args) {
     char outer[4][PATH_MAX], file[PATH_MAX];
     const char *argv[16];
     struct mayfly_error e = {0};
     size_t n = 0;
 
-    if (probe->kind == PAYLOAD_PYTHON) {
+    (void)snprintf(file, sizeof(file), "%s/%s", a->box, kind == PAYLOAD_PYTHON ? name : "helper");
+    if (kind == PAYLOAD_PYTHON) {
         if (lab_off(a, "mount"))
             n = outer_python(outer, argv);
         else
             argv[n++] = "python3";
         argv[n++] = "-I";
         argv[n++] = "-u";
-        (void)snprintf(file, sizeof(file), "%s/probe.py", a->box);
         argv[n++] = file;
     } else {
-        (void)snprintf(file, sizeof(file), "%s/helper", a->box);
         argv[n++] = file;
-        argv[n++] = probe->payload;
+        argv[n++] = name;
     }
-    for (int i = 0; i < a->n_args; i++)
-        argv[n++] = a->arg[i];
+    for (int i = 0; i < n_args; i++)
+        argv[n++] = args[i];
     argv[n] = NULL;
     if (mayfly_policy_command(a->policy, argv, &e) < 0)
         problem(a, "command", e.message);
-    return 0;
 }
 
 /* ------------------------------------------------------------------ the verdict */
@@ -297,11 +301,13 @@ static int run(struct attempt *a, const struct probe *probe, struct finding_of *
 }
 
 static int make(struct attempt *a, const struct probe *probe, struct finding_of *f) {
+    const char *args[ARRAY_LEN(a->arg)];
+
     if (lab_off(a, "mount"))
         (void)snprintf(a->box, sizeof(a->box), "%.3800s/box", a->dir);
     else
         (void)str_copy(a->box, sizeof(a->box), "/mnt");
-    int r = set_policy(a);
+    int r = attempt_policy(a);
     if (r == 0)
         r = write_payload(a, probe);
     if (r < 0)
@@ -310,9 +316,11 @@ static int make(struct attempt *a, const struct probe *probe, struct finding_of 
         return a->problem[0] ? -EINVAL : 0;
     if (probe->kind == PAYLOAD_HOST)
         return 0;
-    stand_in(a);
-    if (!a->problem[0])
-        r = set_command(a, probe);
+    attempt_stand_in(a);
+    for (int i = 0; i < a->n_args; i++)
+        args[i] = a->arg[i];
+    attempt_command(a, probe->kind, probe->kind == PAYLOAD_PYTHON ? "probe.py" : probe->payload,
+                    args, a->n_args);
     if (a->problem[0])
         return -EINVAL;
     return run(a, probe, f);
@@ -331,6 +339,7 @@ static void release(struct attempt *a) {
         fd_close(&a->fd[i]);
     free(a->state);
     mayfly_policy_free(a->policy);
+    host_reap_dead();
 }
 
 int lab_attempt(const struct probe *probe, const char *without, struct finding_of *ret) {
@@ -354,9 +363,11 @@ int lab_attempt(const struct probe *probe, const char *without, struct finding_o
     host_look(canary, &after);
     if (!host_same(&before, &after, ret->host, sizeof(ret->host)) &&
         strncmp(ret->host, "processes: new", 14) == 0)
-        (void)host_reap_strays(NULL, 0);
+        host_kill_strays();
     host_forget(&before);
     host_forget(&after);
     scratch_remove(a.dir);
+    if (strncmp(a.tmp_dir, a.dir, strlen(a.dir)) != 0)
+        scratch_remove(a.tmp_dir);
     return r;
 }

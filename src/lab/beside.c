@@ -11,9 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "base/fd.h"
-#include "lab/payload.h"
+#include "lab/attempt.h"
 #include "lab/probe.h"
 
 #include "base/banned.h"
@@ -24,7 +23,6 @@ struct beside {
     mayfly_result *result;
     struct mayfly_error error;
     struct mayfly_input input;
-    struct buf code;
     int out, in; /* of the pipe that its output is copied to */
     bool threaded;
     pthread_t thread;
@@ -48,56 +46,37 @@ void beside_end(struct beside *b) {
     mayfly_policy_free(b->policy);
     fd_close(&b->out);
     fd_close(&b->in);
-    buf_done(&b->code);
     free(b);
 }
 
-static int set_policy(struct beside *b, const struct attempt *a, const char *arg) {
-    const char *args[] = {arg, NULL}, *rootfs = getenv("MAYFLY_ROOTFS");
-    char name[32], seconds[32];
-    int r = mayfly_policy_set(b->policy, "rootfs", rootfs ? rootfs : "", &b->error);
+/* The attempt's own policy is put aside meanwhile: the parts work on it. */
+static int set_policy(struct beside *b, struct attempt *a, const char *code, const char *arg) {
+    mayfly_policy *own = a->policy;
+    int r = attempt_policy(a);
 
-    (void)snprintf(seconds, sizeof(seconds), "%d", (int)(30 * lab_slow()));
+    b->policy = a->policy;
     if (r == 0)
-        r = mayfly_policy_set(b->policy, "timeout", seconds, &b->error);
-    for (const char *p = a->without; r == 0 && *p;) {
-        size_t n = strcspn(p, " ");
-        (void)snprintf(name, sizeof(name), "%.*s", (int)n, p);
-        r = mayfly_policy_set(b->policy, "without", name, &b->error);
-        p += n + (p[n] == ' ');
+        r = attempt_python(a, "beside.py", code);
+    if (r == 0) {
+        lab_set(a, "timeout", "%d", (int)(30 * lab_slow()));
+        attempt_stand_in(a);
+        attempt_command(a, PAYLOAD_PYTHON, "beside.py", &arg, 1);
     }
-    return r < 0 ? r : mayfly_policy_python(b->policy, args, &b->error);
+    a->policy = own;
+    return a->problem[0] ? -EINVAL : r;
 }
 
-/* Strict where it can be. */
-static int open_box(struct beside *b) {
-    int r = mayfly_open(b->policy, &b->box, &b->error);
-
-    if (r == 0 || b->error.kind != MAYFLY_E_UNSUPPORTED ||
-        !lab_word("memory cpu pids", b->error.control))
-        return r;
-    r = mayfly_policy_set(b->policy, "limits", "best-effort", &b->error);
-    return r < 0 ? r : mayfly_open(b->policy, &b->box, &b->error);
-}
-
-static int start(struct beside *b, const struct attempt *a, const char *code, const char *arg) {
+static int start(struct beside *b, struct attempt *a, const char *code, const char *arg) {
     int ends[2];
 
-    buf_add(&b->code, lab_prelude_begin, (size_t)(lab_prelude_end - lab_prelude_begin));
-    buf_puts(&b->code, "\n");
-    buf_puts(&b->code, code);
-    b->policy = mayfly_policy_new();
-    if (b->code.failed || !b->policy)
-        return -ENOMEM;
     if (pipe2(ends, O_CLOEXEC) < 0)
         return -errno;
     b->out = ends[0];
     b->in = ends[1];
-    b->input =
-        (struct mayfly_input){.code = b->code.data, .code_len = b->code.len, .stdout_fd = b->in};
-    int r = set_policy(b, a, arg);
+    b->input = (struct mayfly_input){.stdout_fd = b->in};
+    int r = set_policy(b, a, code, arg);
     if (r == 0)
-        r = open_box(b);
+        r = mayfly_open(b->policy, &b->box, &b->error);
     if (r == 0)
         r = mayfly_start(b->box, &b->input, &b->error);
     if (r == 0)
@@ -118,7 +97,8 @@ bool lab_beside(struct attempt *a, const char *code, const char *arg) {
     struct pollfd p = {.fd = b->out, .events = POLLIN};
     if (r == 0 && poll(&p, 1, (int)(8000 * lab_slow())) == 1 && read(b->out, &c, 1) == 1)
         return true;
-    (void)snprintf(a->problem, sizeof(a->problem), "the box beside: %.250s",
-                   b->error.message[0] ? b->error.message : "it did not get ready");
+    if (!a->problem[0])
+        (void)snprintf(a->problem, sizeof(a->problem), "the box beside: %.250s",
+                       b->error.message[0] ? b->error.message : "it did not get ready");
     return false;
 }

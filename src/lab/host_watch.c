@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -109,28 +110,26 @@ static char *look_at_processes(void) {
     return buf_take(&out);
 }
 
-struct strays {
-    const int *keep;
-    size_t n_keep;
-    int found;
-};
-
-static void kill_stray(void *data, pid_t pid, const char *name UNUSED) {
-    struct strays *s = data;
-
-    for (size_t i = 0; i < s->n_keep; i++)
-        if (s->keep[i] == pid)
-            return;
+static void kill_stray(void *data UNUSED, pid_t pid, const char *name UNUSED) {
     (void)kill(pid, SIGKILL);
     (void)waitpid(pid, NULL, __WALL);
-    s->found++;
 }
 
-int host_reap_strays(const int *keep, size_t n_keep) {
-    struct strays s = {.keep = keep, .n_keep = n_keep};
+void host_kill_strays(void) { each_child(kill_stray, NULL); }
 
-    each_child(kill_stray, &s);
-    return s.found;
+void host_reap_dead(void) {
+    const struct timespec moment = {0, 10000000};
+
+    for (int i = 0; i < 20; i++) {
+        pid_t pid;
+
+        do
+            pid = waitpid(-1, NULL, WNOHANG | __WALL);
+        while (pid > 0);
+        if (pid < 0)
+            return;
+        (void)nanosleep(&moment, NULL);
+    }
 }
 
 /* Those that the probes go for. */

@@ -28,7 +28,10 @@ void host_forget(struct host_state *state);
 /* false: `why` says in words what differs. */
 bool host_same(const struct host_state *before, const struct host_state *after, char *why,
                size_t size);
-/* Kills and reaps what became a child of this process and is none of `keep`; how many. */
-int host_reap_strays(const int *keep, size_t n_keep);
+/* Reaps what was killed with its box and became a child of this process, whose own children are all dead or reaped by
+ * now; waits a moment for what is dying. */
+void host_reap_dead(void);
+/* Kills and reaps every child. */
+void host_kill_strays(void);
 
 #endif

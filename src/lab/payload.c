@@ -12,10 +12,11 @@
 
 #define EMBED(symbol, path)                                                                        \
     __asm__(".pushsection .rodata\n"                                                               \
-            ".balign 16\n"                                                                         \
-            ".global " #symbol "_begin, " #symbol "_end\n"                                         \
-            ".hidden " #symbol "_begin, " #symbol "_end\n" #symbol "_begin: .incbin \"" path       \
-            "\"\n" #symbol "_end: .byte 0\n"                                                       \
+            ".global " #symbol ", " #symbol "_len\n"                                               \
+            ".hidden " #symbol ", " #symbol "_len\n"                                               \
+            ".balign 8\n" #symbol "_len: .8byte 2f - 1f\n" #symbol ":\n"                           \
+            "1: .incbin \"" path "\"\n"                                                            \
+            "2: .byte 0\n"                                                                         \
             ".popsection\n")
 
 EMBED(lab_prelude, "src/lab/payload/lab.py");

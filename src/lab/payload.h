@@ -4,7 +4,9 @@
 #ifndef MAYFLY_LAB_PAYLOAD_H
 #define MAYFLY_LAB_PAYLOAD_H
 
-extern const char lab_prelude_begin[], lab_prelude_end[];
-extern const char lab_helper_begin[], lab_helper_end[];
+#include <stdint.h>
+
+extern const char lab_prelude[], lab_helper[];
+extern const uint64_t lab_prelude_len, lab_helper_len;
 
 #endif

@@ -54,9 +54,11 @@ struct attempt {
          256]; /* a scratch directory on the host; removed afterwards. Holds canary/ (secret, mode 0644,
                                  and open, 0666: text that begins with "mayfly-canary"; unchanged afterwards, or the
                                  host is not the same), box/ and tmp/ */
-    char box[PATH_MAX - 256];     /* where the payload sees dir/box */
-    char tmp_dir[PATH_MAX - 256]; /* what is /tmp without tmp: dir/tmp unless prepare() says else */
-    char arg[4][256];             /* handed to the payload as argv[1…]; by lab_arg() */
+    char box[PATH_MAX - 256]; /* where the payload sees dir/box */
+    char tmp_dir
+        [PATH_MAX -
+         256]; /* what is /tmp without tmp: dir/tmp, or one that prepare() made; removed too */
+    char arg[4][256]; /* handed to the payload as argv[1…]; by lab_arg() */
     int n_args;
     int fd[4];    /* of prepare()'s, closed afterwards; -1: none */
     pid_t pid[2]; /* processes that prepare() started; killed and reaped afterwards; 0: none */
@@ -75,7 +77,7 @@ struct probe {
     const char *id;    /* "FS1" */
     const char *title; /* what it tries, as one would say it */
     const char *
-        family; /* "files", "proc", "exec", "namespaces", "calls", "sockets", "processes", "resources", "leaks" */
+        family; /* "files", "proc", "exec", "namespaces", "calls", "sockets", "processes", "resources", "leaks", "host" */
 
     /* The controls that stop it, by name, space-separated, as in the result: "mount user". Switched off ALL together the
      * probe must get through. More than one: defence in depth, each of them stops it alone. "": nothing can or should

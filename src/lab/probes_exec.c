@@ -1,10 +1,250 @@
 /*
  * probes_exec.c: executing what should not be executed.
+ *
+ * The set-user-id program belongs to an id that nobody has, so that it is of no use to others on the
+ * machine while it is there; likewise the file capability is the least of all.
  */
 #include "lab/families.h"
 
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "lab/scratch.h"
+
 #include "base/banned.h"
 
+enum { NOBODYS_UID = 61239, CAP_BIND = 10 /* CAP_NET_BIND_SERVICE */ };
+
+/* The payload writes argv[1] to /tmp, and executes it there. */
+#define COPY_HELPER                                                                                \
+    "import shutil, subprocess\n"                                                                  \
+    "def copy(source, target):\n"                                                                  \
+    "    shutil.copyfile(source, target)\n"                                                        \
+    "    os.chmod(target, 0o755)\n"
+
+static bool name_helper(struct attempt *a, struct finding_of *f UNUSED) {
+    lab_arg(a, "%.200s/helper", a->box);
+    return true;
+}
+
+/* ------------------------------------------------------------------ EX7 */
+
+static bool suid_counts(const struct attempt *a, struct finding_of *f) {
+    struct statvfs fs;
+
+    if (statvfs(a->dir, &fs) == 0 && fs.f_flag & ST_NOSUID && lab_off(a, "mount"))
+        return lab_untestable(f, "this host's /tmp is nosuid itself");
+    return true;
+}
+
+/* A user cannot make a program set another id than its own. */
+static bool make_setuid(struct attempt *a, struct finding_of *f) {
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/box/helper", a->dir);
+    if ((geteuid() == 0 && chown(path, NOBODYS_UID, NOBODYS_UID) < 0) || chmod(path, 06755) < 0)
+        return lab_untestable(f, "a set-user-id program cannot be made: errno %d", errno);
+    return suid_counts(a, f);
+}
+
+static bool make_capable(struct attempt *a, struct finding_of *f) {
+    char path[PATH_MAX];
+    /* struct vfs_cap_data, version 2: magic, then permitted and inheritable, twice; little-endian */
+    uint32_t data[5] = {0x02000000, 1u << CAP_BIND, 0, 0, 0};
+
+    (void)snprintf(path, sizeof(path), "%s/box/helper", a->dir);
+    if (setxattr(path, "security.capability", data, sizeof(data), 0) < 0)
+        return lab_untestable(f, "a file capability cannot be set: errno %d", errno);
+    return suid_counts(a, f);
+}
+
+/* ------------------------------------------------------------------ EX8 */
+
+/* A rootfs of traps: each tells by the canary when something outside the box, or its init, executes it. */
+static bool make_traps(struct attempt *a, struct finding_of *f) {
+    static const char *const dirs[] = {"",     "/proc", "/dev", "/tmp",     "/home", "/mnt",
+                                       "/etc", "/usr",  "/srv", "/usr/bin", "/bin",  "/sbin"};
+    static const char *const names[] = {
+        "bin/gzip", "bin/newuidmap", "usr/bin/gzip",  "usr/bin/newuidmap", "usr/bin/newgidmap",
+        "bin/sh",   "sbin/modprobe", "sbin/ldconfig", "etc/ld.so.preload"};
+    char path[PATH_MAX], text[2 * PATH_MAX];
+
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+        (void)snprintf(path, sizeof(path), "%s/box/rootfs%s", a->dir, dirs[i]);
+        if (mkdir(path, 0755) < 0 || chmod(path, 0755) < 0)
+            return lab_untestable(f, "mkdir: errno %d", errno);
+    }
+    (void)snprintf(text, sizeof(text), "#!/bin/sh\necho sprung >>%s/canary/open\n", a->dir);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        (void)snprintf(path, sizeof(path), "rootfs/%s", names[i]);
+        if (scratch_file(a, path, text, strlen(text), 0755) < 0)
+            return lab_untestable(f, "%s cannot be made", names[i]);
+    }
+    lab_set(a, "rootfs", "%s/box/rootfs", a->dir);
+    return true;
+}
+
+/* The payload came as far as to run; the canary tells whether something else did. */
+static void look_at_traps(struct attempt *a, struct finding_of *f) {
+    char path[PATH_MAX];
+    struct stat secret, open;
+
+    (void)snprintf(path, sizeof(path), "%s/canary/secret", a->dir);
+    int r = stat(path, &secret);
+    (void)snprintf(path, sizeof(path), "%s/canary/open", a->dir);
+    if (r < 0 || stat(path, &open) < 0 || secret.st_size != open.st_size)
+        lab_found(f, VERDICT_THROUGH, "execve", "",
+                  "a program of the image's was executed outside");
+    else if (f->verdict == VERDICT_THROUGH)
+        lab_found(f, VERDICT_STOPPED, "execve", "not executed", NULL);
+}
+
+/* ------------------------------------------------------------------ the table */
+
 const struct probe probes_exec[] = {
+    {
+        .id = "EX1",
+        .title = "execute a file that was written to /tmp",
+        .family = "exec",
+        .stopped_by = "tmp",
+        .sees = "EACCES",
+        .kind = PAYLOAD_PYTHON,
+        .payload =
+            COPY_HELPER "copy(sys.argv[1], '/tmp/helper')\n"
+                        "attempt('execve', os.execv, '/tmp/helper', ['helper', 'nothing'])\n",
+        .prepare = name_helper,
+    },
+    {
+        .id = "EX2",
+        .title = "run it through the dynamic loader",
+        .family = "exec",
+        .stopped_by = "tmp",
+        .sees = "EPERM",
+        .kind = PAYLOAD_PYTHON,
+        .payload = COPY_HELPER
+        "import glob\n"
+        "copy(os.path.realpath('/bin/true'), '/tmp/true')\n"
+        "loader = (glob.glob('/lib64/ld-linux*.so.*') + glob.glob('/lib/ld-linux*.so.*'))[0]\n"
+        "r = subprocess.run([loader, '/tmp/true'], capture_output=True, text=True)\n"
+        "if r.returncode == 0:\n"
+        "    through('mmap by ld.so')\n"
+        "denied = 'failed to map' in r.stderr or 'not permitted' in r.stderr\n"
+        "stopped('mmap by ld.so', 'EPERM' if denied else 'other', r.stderr)\n",
+    },
+    {
+        .id = "EX3",
+        .title = "load a library that was written to /tmp",
+        .family = "exec",
+        .stopped_by = "tmp",
+        .sees = "EPERM",
+        .kind = PAYLOAD_PYTHON,
+        .payload =
+            COPY_HELPER "loaded = [l.split()[-1] for l in open('/proc/self/maps') if '.so' in l "
+                        "and ' r-xp ' in l]\n"
+                        "copy(loaded[-1], '/tmp/library.so')\n"
+                        "try:\n"
+                        "    ctypes.CDLL('/tmp/library.so')\n"
+                        "except OSError as e:\n"
+                        "    denied = 'failed to map' in str(e) or 'not permitted' in str(e)\n"
+                        "    stopped('dlopen', 'EPERM' if denied else 'other', e)\n"
+                        "through('dlopen')\n",
+    },
+    {
+        .id = "EX3b",
+        .title = "map a file of /tmp to be executed",
+        .family = "exec",
+        .stopped_by = "tmp",
+        .sees = "EPERM|EACCES",
+        .kind = PAYLOAD_PYTHON,
+        .payload =
+            "import mmap\n"
+            "open('/tmp/code', 'wb').write(bytes(4096))\n"
+            "fd = os.open('/tmp/code', os.O_RDWR)\n"
+            "def protect():\n"
+            "    m = mmap.mmap(fd, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE)\n"
+            "    address = ctypes.addressof(ctypes.c_char.from_buffer(m))\n"
+            "    if libc.mprotect(ctypes.c_void_p(address), ctypes.c_size_t(4096), 5) == -1:\n"
+            "        raise OSError(ctypes.get_errno(), '')\n"
+            "first_through([('mprotect', protect),\n"
+            "               ('mmap', lambda: mmap.mmap(fd, 4096, prot=mmap.PROT_READ | "
+            "mmap.PROT_EXEC))])\n",
+    },
+    {
+        .id = "EX5",
+        .title = "execute a file that only memory has",
+        .family = "exec",
+        .stopped_by = "seccomp",
+        .sees = "EPERM|ENOSYS",
+        .why_alone = "vm.memfd_noexec is set on this host",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "call = 'memfd_create'\n"
+                   "try:\n"
+                   "    fd = os.memfd_create('x', os.MFD_CLOEXEC)\n"
+                   "    call = 'execveat'\n"
+                   "    os.write(fd, open(sys.argv[1], 'rb').read())\n"
+                   "    os.execve(fd, ['helper', 'nothing'], {})\n"
+                   "except OSError as e:\n"
+                   "    stopped(call, e)\n",
+        .prepare = name_helper,
+    },
+    {
+        .id = "EX6",
+        .title = "a script given to its interpreter; code made in anonymous memory",
+        .family = "exec",
+        .stopped_by = "",
+        .must_pass = true,
+        .kind = PAYLOAD_PYTHON,
+        .payload = "import mmap, subprocess\n"
+                   "open('/tmp/script', 'w').write('exit 7\\n')\n"
+                   "if subprocess.run(['sh', '/tmp/script']).returncode != 7:\n"
+                   "    stopped('sh', 'other')\n"
+                   "code = {'x86_64': bytes([0xb8, 42, 0, 0, 0, 0xc3]),\n"
+                   "        'aarch64': bytes([0x40, 5, 0x80, 0x52, 0xc0, 3, 0x5f, 0xd6])}\n"
+                   "m = mmap.mmap(-1, 4096, prot=7)\n"
+                   "m.write(code[os.uname().machine])\n"
+                   "libc.syscall  # the memory was never code before: no cache holds it\n"
+                   "address = ctypes.addressof(ctypes.c_char.from_buffer(m))\n"
+                   "if ctypes.CFUNCTYPE(ctypes.c_int)(address)() != 42:\n"
+                   "    stopped('call', 'other')\n"
+                   "through('mmap(PROT_EXEC)')\n",
+    },
+    {
+        .id = "EX7",
+        .title = "execute a set-user-id program",
+        .family = "exec",
+        .stopped_by = "mount nonewprivs user",
+        .sees = "unchanged",
+        .kind = PAYLOAD_STATIC,
+        .payload = "other_uid",
+        .prepare = make_setuid,
+    },
+    {
+        .id = "EX7b",
+        .title = "execute a program with a file capability",
+        .family = "exec",
+        .stopped_by = "mount nonewprivs caps", /* with user it is a capability of the box's only */
+        .sees = "unchanged",
+        .kind = PAYLOAD_STATIC,
+        .payload = "more_capabilities",
+        .prepare = make_capable,
+    },
+    {
+        .id = "EX8",
+        .title = "programs of the image's that something outside might execute",
+        .family = "exec",
+        .stopped_by = "", /* mayfly executes nothing of the image's but the command, in the box */
+        .sees = "not executed",
+        .echo = "CVE-2019-14271: docker cp loaded a library of the container's",
+        .kind = PAYLOAD_STATIC,
+        .payload = "nothing",
+        .prepare = make_traps,
+        .judge = look_at_traps,
+    },
     {.id = NULL},
 };

@@ -1,10 +1,346 @@
 /*
  * probes_files.c: the host's files: reaching them, changing them, filling the disk.
+ *
+ * Landlock lets the box write below /tmp, and that is where the canaries are: so for those it is no
+ * second wall, and is not named.
  */
 #include "lab/families.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
 #include "base/banned.h"
 
+/* The canary's path as argv[1]. */
+static bool name_secret(struct attempt *a, struct finding_of *f UNUSED) {
+    lab_arg(a, "%.200s/canary/secret", a->dir);
+    return true;
+}
+
+static bool as_root(struct attempt *a, struct finding_of *f UNUSED) {
+    lab_set(a, "user", "0");
+    return true;
+}
+
+/* A directory for output, handed in writable: argv[1] is where the payload sees it, argv[2] a canary. */
+static bool hand_in(struct attempt *a, struct finding_of *f) {
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/out", a->dir);
+    if (mkdir(path, 0700) < 0 || chmod(path, 0777) < 0)
+        return lab_untestable(f, "mkdir %.100s: errno %d", path, errno);
+    if (!lab_off(a, "mount"))
+        lab_set(a, "volume", "%s:/opt:rw", path);
+    lab_arg(a, "%.250s", lab_off(a, "mount") ? path : "/opt");
+    lab_arg(a, "%.200s/canary/open", a->dir);
+    return true;
+}
+
+/* ------------------------------------------------------------------ FS8 */
+
+/* What name_to_handle_at(2) says of the canary; argv[1] its type, argv[2] its bytes. */
+static bool take_handle(struct attempt *a, struct finding_of *f) {
+    union {
+        struct file_handle handle;
+        char room[sizeof(struct file_handle) + MAX_HANDLE_SZ];
+    } u;
+    char path[PATH_MAX], hex[2 * MAX_HANDLE_SZ + 1] = "";
+    int mount_id = 0;
+
+    memset(&u, 0, sizeof(u));
+    u.handle.handle_bytes = MAX_HANDLE_SZ;
+    (void)snprintf(path, sizeof(path), "%s/canary/secret", a->dir);
+    if (name_to_handle_at(AT_FDCWD, path, &u.handle, &mount_id, 0) < 0)
+        return lab_untestable(f, "name_to_handle_at: errno %d: this file system has no handles",
+                              errno);
+    for (unsigned i = 0; i < u.handle.handle_bytes; i++)
+        (void)snprintf(hex + (size_t)2 * i, 3, "%02x", u.handle.f_handle[i]);
+    lab_arg(a, "%d", u.handle.handle_type);
+    lab_arg(a, "%s", hex);
+    lab_arg(a, "%s", a->box);
+    return true;
+}
+
+/* ------------------------------------------------------------------ FS9b */
+
+/* A process of the host's, whose root is the host's. */
+static bool start_process(struct attempt *a, struct finding_of *f) {
+    a->pid[0] = fork();
+    if (a->pid[0] < 0)
+        return lab_untestable(f, "fork: errno %d", errno);
+    if (a->pid[0] == 0) {
+        for (;;)
+            (void)pause();
+    }
+    lab_arg(a, "%d", (int)a->pid[0]);
+    lab_arg(a, "%.200s/canary/secret", a->dir);
+    return true;
+}
+
+/* ------------------------------------------------------------------ FS10 */
+
+static bool name_mount_point(struct attempt *a, struct finding_of *f UNUSED) {
+    lab_arg(a, "%.200s/canary/mount-here", a->dir);
+    return true;
+}
+
+/* The host's own table says whether the mount came out. */
+static void find_mount(struct attempt *a, struct finding_of *f) {
+    const char *const places[] = {"canary/mount-here", "box"};
+    bool out = false;
+
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        char path[PATH_MAX], up[PATH_MAX];
+        struct stat here, above;
+
+        (void)snprintf(path, sizeof(path), "%s/%s", a->dir, places[i]);
+        (void)snprintf(up, sizeof(up), "%s/%s/..", a->dir, places[i]);
+        while (stat(path, &here) == 0 && stat(up, &above) == 0 && here.st_dev != above.st_dev) {
+            out = true;
+            if (umount2(path, MNT_DETACH) < 0)
+                break;
+        }
+    }
+    if (out)
+        lab_found(f, VERDICT_THROUGH, "mount", "", "the host has the mount");
+    else if (f->verdict == VERDICT_THROUGH)
+        lab_found(f, VERDICT_STOPPED, "mount", "private", "the mount stayed in the box");
+}
+
+/* ------------------------------------------------------------------ FS11 */
+
+enum { FILL_MIB = 48, MEMORY_MIB = 32 };
+
+/* Without tmp, /tmp is a directory of the host's in memory, so that it is the box's memory limit that counts. */
+static bool small_tmp(struct attempt *a, struct finding_of *f) {
+    struct statvfs shm;
+
+    lab_arg(a, "%d", (int)FILL_MIB);
+    lab_set(a, "memory", "%dm", (int)MEMORY_MIB);
+    lab_set(a, "tmp-size", "1m");
+    if (!lab_off(a, "tmp"))
+        return true;
+    if (statvfs("/dev/shm", &shm) < 0 || shm.f_bavail * shm.f_bsize < 2 * (FILL_MIB << 20))
+        return lab_untestable(f, "this host's /dev/shm has no room for %d MiB", 2 * FILL_MIB);
+    (void)str_copy(a->tmp_dir, sizeof(a->tmp_dir), "/dev/shm/mayfly-lab-XXXXXX");
+    if (!mkdtemp(a->tmp_dir) || chmod(a->tmp_dir, 01777) < 0)
+        return lab_untestable(f, "/dev/shm: errno %d", errno);
+    return true;
+}
+
+static bool few_inodes(struct attempt *a, struct finding_of *f UNUSED) {
+    lab_set(a, "tmp-inodes", "64");
+    return true;
+}
+
+/* ------------------------------------------------------------------ FS14 */
+
+static bool box_with_scratch(struct attempt *a, struct finding_of *f UNUSED) {
+    lab_arg(a, "scratch-%d", (int)getpid());
+    return lab_beside(a,
+                      "open('/tmp/' + sys.argv[1], 'w').write('secret')\n"
+                      "print('ready', flush=True)\n"
+                      "signal.pause()\n",
+                      a->arg[0]);
+}
+
+/* ------------------------------------------------------------------ the table */
+
+#define READ_SECRET                                                                                \
+    "def read(path):\n"                                                                            \
+    "    with open(path) as file:\n"                                                               \
+    "        if not file.read().startswith('mayfly-canary'):\n"                                    \
+    "            raise OSError(errno.ENOENT, 'another file')\n"
+
 const struct probe probes_files[] = {
+    {
+        .id = "FS1",
+        .title = "write to a file of the image's, as its owner",
+        .family = "files",
+        .stopped_by = "mount user landlock",
+        .sees = "EROFS|EACCES", /* EACCES where the rootfs cannot be id-mapped */
+        .kind = PAYLOAD_PYTHON,
+        .payload = "attempt('open /etc/passwd', os.open, '/etc/passwd', os.O_WRONLY)\n",
+        .prepare = as_root,
+    },
+    {
+        .id = "FS2",
+        .title = "make the root writable",
+        .family = "files",
+        /* A user's box has the mount locked as well: it came with the namespace. Root's own is put there
+         * by root, and the kernel locks only what it copies itself. */
+        .stopped_by = "caps identity seccomp landlock",
+        .sees = "EPERM",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "REMOUNT_BIND = 32 | 4096\n"
+                   "attempt('mount', syscall, NR['mount'], b'none', b'/', None, REMOUNT_BIND, 0)\n",
+    },
+    {
+        .id = "FS3",
+        .title = "unmount what masks a file of /proc",
+        .family = "files",
+        .stopped_by = "caps identity seccomp landlock",
+        .sees = "EPERM",
+        .kind = PAYLOAD_PYTHON,
+        .payload =
+            "mounts = [line.split()[4] for line in open('/proc/self/mountinfo')]\n"
+            "masks = [m for m in mounts if m.startswith('/proc/')] or untestable('no masks')\n"
+            "attempt('umount2', syscall, NR['umount2'], masks[0].encode(), 2)\n",
+    },
+    {
+        .id = "FS4",
+        .title = "put a link to a host's file where output is expected, and write through it",
+        .family = "files",
+        .stopped_by = "mount",
+        .sees = "ENOENT",
+        .echo = "CVE-2024-21626 and its like: a path of the container's, followed outside it",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "out, canary = sys.argv[1:]\n"
+                   "os.symlink(canary, out + '/link')\n"
+                   "attempt('open', os.open, out + '/link', os.O_WRONLY)\n",
+        .prepare = hand_in,
+    },
+    {
+        .id = "FS5",
+        .title = "a FIFO, a device and a terabyte's hole where output is expected",
+        .family = "files",
+        .stopped_by = "rlimits", /* and nothing of mayfly's opens what the code made */
+        .sees = "EFBIG",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "out = sys.argv[1]\n"
+                   "os.mkfifo(out + '/fifo')\n"
+                   "try:\n"
+                   "    os.mknod(out + '/device', 0o20600, os.makedev(1, 3))\n"
+                   "    through('mknod')\n"
+                   "except OSError:\n"
+                   "    pass\n"
+                   "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+                   "fd = os.open(out + '/hole', os.O_WRONLY | os.O_CREAT)\n"
+                   "attempt('ftruncate', os.ftruncate, fd, 1 << 40)\n",
+        .prepare = hand_in,
+    },
+    {
+        .id = "FS7",
+        .title = "make a device node",
+        .family = "files",
+        .stopped_by = "user caps identity seccomp",
+        .sees = "EPERM",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "attempt('mknod', os.mknod, '/tmp/device', 0o20600, os.makedev(1, 3))\n",
+    },
+    {
+        .id = "FS8",
+        .title = "open a host's file by its handle, whatever the mounts",
+        .family = "files",
+        .stopped_by = "user caps identity seccomp",
+        .sees = "EPERM",
+        .echo = "Shocker, the Docker escape of 2014",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "kind, data, place = int(sys.argv[1]), bytes.fromhex(sys.argv[2]), sys.argv[3]\n"
+                   "handle = len(data).to_bytes(4, 'little') + kind.to_bytes(4, 'little') + data\n"
+                   "mount = os.open(place, os.O_RDONLY)\n"
+                   "try:\n"
+                   "    fd = syscall(NR['open_by_handle_at'], mount, handle, os.O_RDONLY)\n"
+                   "except OSError as e:\n"
+                   "    stopped('open_by_handle_at', e)\n"
+                   "if os.read(fd, 100).startswith(b'mayfly-canary'):\n"
+                   "    through('open_by_handle_at')\n"
+                   "stopped('open_by_handle_at', 'EBADF')\n",
+        .prepare = take_handle,
+    },
+    {
+        .id = "FS9",
+        .title = "read a host's file by going up from the root",
+        .family = "files",
+        .stopped_by = "mount",
+        .sees = "ENOENT",
+        .kind = PAYLOAD_PYTHON,
+        .payload = READ_SECRET
+        "roots = ('', '/..', '/../../../../../../../..', '/proc/self/root', "
+        "'/proc/self/cwd/../..',\n"
+        "         '/proc/self/root/..', '/proc/1/root', '/proc/thread-self/root/..')\n"
+        "first_through([('open ' + r, lambda r=r: read(r + sys.argv[1])) for r in "
+        "reversed(roots)])\n",
+        .prepare = name_secret,
+    },
+    {
+        .id = "FS9b",
+        .title = "read a host's file by another process's root",
+        .family = "files",
+        .stopped_by = "pid user caps identity landlock",
+        .sees = "ENOENT",
+        .kind = PAYLOAD_PYTHON,
+        .payload = READ_SECRET "pid, path = sys.argv[1:]\n"
+                               "first_through([('open /proc/PID/' + w, lambda w=w: read('/proc/' + "
+                               "pid + '/' + w + path))\n"
+                               "               for w in ('root', 'root/..')])\n",
+        .prepare = start_process,
+    },
+    {
+        .id = "FS10",
+        .title = "mount something where the host sees it",
+        .family = "files",
+        .stopped_by = "mount user caps identity seccomp landlock",
+        .sees = "EPERM",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "place = sys.argv[1] if os.path.exists(sys.argv[1]) else '/mnt'\n"
+                   "attempt('mount', syscall, NR['mount'], b'none', place.encode(), b'tmpfs', 0,\n"
+                   "        b'size=4k')\n",
+        .prepare = name_mount_point,
+        .judge = find_mount,
+    },
+    {
+        .id = "FS11",
+        .title = "fill /tmp",
+        .family = "files",
+        .stopped_by = "tmp memory",
+        .sees = "ENOSPC",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "def fill():\n"
+                   "    with open('/tmp/fill', 'wb', buffering=0) as file:\n"
+                   "        for _ in range(int(sys.argv[1])):\n"
+                   "            if file.write(bytes(1 << 20)) < 1 << 20:\n"
+                   "                raise OSError(errno.ENOSPC, '')\n"
+                   "attempt('write', fill)\n",
+        .prepare = small_tmp,
+    },
+    {
+        .id = "FS12",
+        .title = "use up /tmp's inodes",
+        .family = "files",
+        .stopped_by = "tmp",
+        .sees = "ENOSPC",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "def fill():\n"
+                   "    for i in range(100):\n"
+                   "        os.close(os.open('/tmp/%d' % i, os.O_CREAT | os.O_WRONLY))\n"
+                   "attempt('open', fill)\n",
+        .prepare = few_inodes,
+    },
+    {
+        .id = "FS14",
+        .title = "read another box's scratch files",
+        .family = "files",
+        .stopped_by = "pid user landlock",
+        .sees = "ENOENT",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "scratch, last = sys.argv[1], 'ENOENT'\n"
+                   "for pid in filter(str.isdigit, os.listdir('/proc')):\n"
+                   "    try:\n"
+                   "        if open('/proc/%s/root/tmp/%s' % (pid, scratch)).read() == 'secret':\n"
+                   "            through('open /proc/PID/root/tmp')\n"
+                   "    except OSError as e:\n"
+                   "        last = e if e.errno != errno.ENOENT else last\n"
+                   "stopped('open /proc/PID/root/tmp', last)\n",
+        .prepare = box_with_scratch,
+    },
     {.id = NULL},
 };

@@ -1,20 +1,230 @@
 /*
  * probes_namespaces.c: new namespaces, capabilities and identities: the ways to more kernel code.
+ *
+ * What a capability allows is stopped by two controls that look like one: caps gives them up, and
+ * identity does by the change from uid 0. Either holds alone, so both are named wherever one is.
  */
 #include "lab/families.h"
 
 #include "base/banned.h"
+
+/* The host's root: uid 0 where 0 is the host's. */
+#define HOST_ROOT                                                                                  \
+    "def host_root():\n"                                                                           \
+    "    rows = [list(map(int, r.split())) for r in open('/proc/self/uid_map')]\n"                 \
+    "    return any(r[0] == 0 and r[1] == 0 for r in rows)\n"
+
+/* Where a mount can be tried; in the box's own /tmp, so that it is gone with the box. */
+#define PLACE                                                                                      \
+    "place = '/tmp/place'\n"                                                                       \
+    "os.mkdir(place)\n"
+
+static bool as_root(struct attempt *a, struct finding_of *f UNUSED) {
+    lab_set(a, "user", "0");
+    return true;
+}
 
 const struct probe probes_namespaces[] = {
     {
         .id = "NS1",
         .title = "make a user namespace, to be root in it",
         .family = "namespaces",
-        .stopped_by = "seccomp user",
+        .stopped_by = "seccomp user", /* user: user.max_user_namespaces is 0 inside */
         .sees = "EPERM",
-        .echo = "CVE-2022-0185 and most kernel exploits since need one",
+        .echo = "CVE-2022-0185, and most kernel exploits since begin with one",
         .kind = PAYLOAD_PYTHON,
         .payload = "attempt('unshare(CLONE_NEWUSER)', syscall, NR['unshare'], 0x10000000)\n",
+    },
+    {
+        .id = "NS2",
+        .title = "make any other kind of namespace",
+        .family = "namespaces",
+        .stopped_by = "caps identity seccomp",
+        .sees = "EPERM",
+        .echo = "CVE-2022-0492: unshare, then mount a cgroup with a release agent",
+        .kind = PAYLOAD_PYTHON,
+        .payload =
+            "kinds = dict(NEWUTS=0x4000000, NEWIPC=0x8000000, NEWNET=0x40000000,\n"
+            "             NEWCGROUP=0x2000000, NEWNS=0x20000, NEWPID=0x20000000)\n"
+            "first_through([('unshare(CLONE_%s)' % k, lambda v=v: syscall(NR['unshare'], v))\n"
+            "               for k, v in kinds.items()])\n",
+    },
+    {
+        .id = "NS3",
+        .title = "clone3 with a new namespace, its flags behind a pointer no filter can follow",
+        .family = "namespaces",
+        .stopped_by = "caps identity seccomp",
+        .sees = "ENOSYS",
+        .kind = PAYLOAD_STATIC,
+        .payload = "clone3_namespace",
+    },
+    {
+        .id = "NS4",
+        .title = "join a namespace by its file",
+        .family = "namespaces",
+        .stopped_by = "caps identity seccomp",
+        .sees = "EPERM",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "fd = os.open('/proc/self/ns/uts', os.O_RDONLY)\n"
+                   "attempt('setns', syscall, NR['setns'], fd, 0x4000000)\n",
+    },
+    {
+        .id = "NS6",
+        .title = "take a capability, or raise an ambient one",
+        .family = "namespaces",
+        .stopped_by = "caps identity",
+        .sees = "EPERM",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "CHOWN = 1\n"
+                   "def take(permitted, effective):\n"
+                   "    head = (ctypes.c_uint32 * 2)(0x20080522, 0)\n"
+                   "    data = (ctypes.c_uint32 * 6)(effective, permitted, permitted, 0, 0, 0)\n"
+                   "    syscall(NR['capset'], head, data)\n"
+                   "def ambient():\n"
+                   "    if libc.prctl(47, 2, 0, 0, 0) == -1:  # PR_CAP_AMBIENT_RAISE of CAP_CHOWN\n"
+                   "        raise OSError(ctypes.get_errno(), '')\n"
+                   "first_through([('prctl(PR_CAP_AMBIENT_RAISE)', ambient),\n"
+                   "               ('capset', lambda: take(CHOWN, CHOWN))])\n",
+    },
+    {
+        .id = "NS7",
+        .title = "setuid(0), as the host's root",
+        .family = "namespaces",
+        .stopped_by = "user identity",
+        .sees = "EPERM|EINVAL", /* where a single id is mapped, there is no 0 */
+        .kind = PAYLOAD_PYTHON,
+        .payload = HOST_ROOT
+        "try:\n"
+        "    os.setresuid(0, 0, 0)\n"
+        "except OSError as e:\n"
+        "    stopped('setresuid(0)', e)\n"
+        "if host_root():\n"
+        "    through('setresuid(0)')\n"
+        "stopped('setresuid(0)', 'mapped', 'uid 0 of the box is nobody on the host')\n",
+    },
+    {
+        .id = "NS7b",
+        .title = "setgroups, into a group of the host's",
+        .family = "namespaces",
+        .stopped_by = "user caps identity",
+        .sees = "EPERM",
+        .kind = PAYLOAD_PYTHON,
+        .payload =
+            HOST_ROOT "try:\n"
+                      "    os.setgroups([0])\n"
+                      "except OSError as e:\n"
+                      "    stopped('setgroups', e)\n"
+                      "if host_root():\n"
+                      "    through('setgroups')\n"
+                      "stopped('setgroups', 'mapped', 'gid 0 of the box is nobody on the host')\n",
+    },
+    {
+        .id = "NS8",
+        .title = "break out of a directory with a second chroot",
+        .family = "namespaces",
+        .stopped_by = "caps identity seccomp",
+        .sees = "EPERM",
+        .echo = "the chroot break-out of 1999",
+        .kind = PAYLOAD_PYTHON,
+        .payload = PLACE "before = os.stat('/')\n"
+                         "try:\n"
+                         "    syscall(NR['chroot'], place.encode())\n"
+                         "    os.mkdir('/inner')\n"
+                         "    syscall(NR['chroot'], b'/inner')\n"
+                         "except OSError as e:\n"
+                         "    stopped('chroot', e)\n"
+                         "for _ in range(64):\n"
+                         "    os.chdir('..')\n"
+                         "after = os.stat('.')\n"
+                         "if (before.st_dev, before.st_ino) == (after.st_dev, after.st_ino):\n"
+                         "    through('chroot')\n"
+                         "stopped('chroot', 'held', 'the working directory stayed inside')\n",
+    },
+    {
+        .id = "NS9",
+        .title = "mount by the new interface",
+        .family = "namespaces",
+        .stopped_by = "caps identity seccomp landlock",
+        .sees = "EPERM",
+        .echo = "CVE-2022-0185: fsconfig",
+        .kind = PAYLOAD_PYTHON,
+        .payload = PLACE "call = 'fsopen'\n"
+                         "try:\n"
+                         "    fs = syscall(NR['fsopen'], b'tmpfs', 0)\n"
+                         "    call = 'fsconfig'\n"
+                         "    syscall(NR['fsconfig'], fs, 6, None, None, 0)\n"
+                         "    call = 'fsmount'\n"
+                         "    mnt = syscall(NR['fsmount'], fs, 0, 0)\n"
+                         "    call = 'move_mount'\n"
+                         "    syscall(NR['move_mount'], mnt, b'', -100, place.encode(), 4)\n"
+                         "except OSError as e:\n"
+                         "    stopped(call, e)\n"
+                         "through(call)\n",
+    },
+    {
+        .id = "NS9b",
+        .title = "pivot_root to a tree of its own",
+        .family = "namespaces",
+        .stopped_by = "caps identity seccomp landlock",
+        .sees = "EPERM",
+        .kind = PAYLOAD_PYTHON,
+        .payload = PLACE
+        "try:\n"
+        "    syscall(NR['mount'], b'none', place.encode(), b'tmpfs', 0, 0)\n"
+        "    os.mkdir(place + '/old')\n"
+        "except OSError as e:\n"
+        "    stopped('mount', e)\n"
+        "attempt('pivot_root', syscall, NR['pivot_root'], place.encode(), b'/tmp/place/old')\n",
+    },
+    {
+        .id = "NS10",
+        .title = "open its own limits in the host's cgroup tree",
+        .family = "namespaces",
+        .stopped_by = "mount user landlock",
+        .sees = "ENOENT",
+        .echo = "CVE-2022-0492 wrote release_agent there",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "import glob\n"
+                   "names = ('memory.max', 'memory.limit_in_bytes', 'pids.max', 'release_agent',\n"
+                   "         'cgroup.procs', 'tasks')\n"
+                   "def tree():\n"
+                   "    for top in ('/sys/fs/cgroup', '/sys/fs/cgroup/*'):\n"
+                   "        for name in names:\n"
+                   "            yield from glob.glob(top + '/' + name)\n"
+                   "            yield from glob.glob(top + '/*/' + name)\n"
+                   "found = list(tree()) or ['/sys/fs/cgroup/cgroup.procs']\n"
+                   "first_through([('open ' + p, lambda p=p: os.open(p, os.O_WRONLY))\n"
+                   "               for p in found])\n",
+        .prepare = as_root,
+    },
+    {
+        .id = "NS10b",
+        .title = "mount the cgroup tree, and open its own limits there",
+        .family = "namespaces",
+        .stopped_by = "user caps identity seccomp landlock",
+        .sees = "EPERM",
+        .echo = "CVE-2022-0492",
+        .kind = PAYLOAD_PYTHON,
+        .payload = PLACE
+        "call, last = 'mount cgroup', None\n"
+        "for line in open('/proc/self/cgroup'):\n"
+        "    number, names, path = line.strip().split(':', 2)\n"
+        "    kind, options = ('cgroup', names) if names else ('cgroup2', '')\n"
+        "    if kind == 'cgroup' and names.split(',')[0] not in ('memory', 'pids'):\n"
+        "        continue\n"
+        "    call = 'mount ' + kind\n"
+        "    try:\n"
+        "        syscall(NR['mount'], b'none', place.encode(), kind.encode(), 0,\n"
+        "                ctypes.c_char_p(options.encode()))\n"
+        "        for file in ('memory.max', 'memory.limit_in_bytes', 'pids.max', 'cgroup.procs'):\n"
+        "            call = 'open ' + file\n"
+        "            full = place + path + '/' + file\n"
+        "            if os.path.exists(full):\n"
+        "                os.open(full, os.O_WRONLY)\n"
+        "                through(call, kind + ' ' + options)\n"
+        "    except OSError as e:\n"
+        "        last = e\n"
+        "stopped(call, last or 'ENOENT')\n",
     },
     {.id = NULL},
 };

@@ -1,10 +1,155 @@
 /*
  * probes_proc.c: /proc and /sys: the kernel's own files, through which hosts have been taken over.
+ *
+ * Files are opened for writing and nothing is written. They belong to the host's root, so what tries
+ * to write is uid 0 in the box.
  */
 #include "lab/families.h"
 
+#include <unistd.h>
+
 #include "base/banned.h"
 
+static bool as_root(struct attempt *a, struct finding_of *f UNUSED) {
+    lab_set(a, "user", "0");
+    return true;
+}
+
+static bool has_binfmt(struct attempt *a, struct finding_of *f) {
+    if (lab_off(a, "mount") && access("/proc/sys/fs/binfmt_misc/register", F_OK) < 0)
+        return lab_untestable(f, "this host has no binfmt_misc");
+    return as_root(a, f);
+}
+
+#define OPEN_ONE_OF                                                                                \
+    "import glob\n"                                                                                \
+    "def open_one_of(*patterns, flags=os.O_WRONLY):\n"                                             \
+    "    found = [p for x in patterns for p in sorted(glob.glob(PROC + '/' + x))[:8]]\n"           \
+    "    found = found or [PROC + '/' + patterns[0]]\n"                                            \
+    "    first_through([('open ' + p, lambda p=p: os.close(os.open(p, flags))) for p in found])\n"
+
 const struct probe probes_proc[] = {
+    {
+        .id = "PR1",
+        .title = "open core_pattern or modprobe for writing: a program that the host runs as root",
+        .family = "proc",
+        .stopped_by = "user proc",
+        .sees = "EACCES|EROFS",
+        .echo = "the escape from many a privileged container",
+        .kind = PAYLOAD_PYTHON,
+        .payload = OPEN_ONE_OF "open_one_of('sys/kernel/core_pattern', 'sys/kernel/modprobe')\n",
+        .prepare = as_root,
+    },
+    {
+        .id = "PR2",
+        .title = "open sysrq-trigger, an interrupt's affinity or a bus for writing",
+        .family = "proc",
+        .stopped_by = "user proc",
+        .sees = "EACCES|EROFS|ENOENT",
+        .kind = PAYLOAD_PYTHON,
+        .payload = OPEN_ONE_OF
+        "open_one_of('sysrq-trigger', 'irq/default_smp_affinity', 'irq/*/smp_affinity',\n"
+        "            'sys/kernel/sysrq', 'bus/pci/*/*')\n",
+        .prepare = as_root,
+    },
+    {
+        .id = "PR3",
+        .title = "read what tells of the kernel and of the host's other users",
+        .family = "proc",
+        .stopped_by = "proc",
+        .sees = "empty|EACCES|ENOENT",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "last = 'ENOENT'\n"
+                   "for file in ('kcore', 'keys', 'key-users', 'timer_list', 'kallsyms'):\n"
+                   "    try:\n"
+                   "        fd = os.open(PROC + '/' + file, os.O_RDONLY)\n"
+                   "        if os.read(fd, 64):\n"
+                   "            through('read ' + file)\n"
+                   "        last = 'empty'\n"
+                   "    except OSError as e:\n"
+                   "        last = e\n"
+                   "stopped('read', last)\n",
+    },
+    {
+        .id = "PR4",
+        .title = "read /sys: the machine's make, firmware, devices",
+        .family = "proc",
+        .stopped_by = "mount",
+        .sees = "ENOENT",
+        .kind = PAYLOAD_PYTHON,
+        .payload =
+            "files = ('class/dmi/id/sys_vendor', 'firmware/memmap/0/type', "
+            "'kernel/uevent_seqnum',\n"
+            "         'devices/system/cpu/online', 'kernel/profiling')\n"
+            "first_through([('read ' + f, lambda f=f: open('/sys/' + f).read()) for f in files])\n",
+    },
+    {
+        .id = "PR5",
+        .title = "the kernel's log",
+        .family = "proc",
+        .stopped_by = "user caps identity seccomp",
+        .sees = "EPERM",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "SIZE_UNREAD = 9\n"
+                   "attempt('syslog', syscall, NR['syslog'], SIZE_UNREAD, None, 0)\n",
+    },
+    {
+        .id = "PR6",
+        .title = "put itself out of the OOM killer's reach",
+        .family = "proc",
+        .stopped_by = "proc user caps identity",
+        .sees = "EROFS|EACCES",
+        .why_alone = "it takes CAP_SYS_RESOURCE, which root in a container often lacks itself",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "def lower():\n"
+                   "    fd = os.open(PROC + '/self/oom_score_adj', os.O_WRONLY)\n"
+                   "    os.write(fd, b'-1000')\n"
+                   "attempt('write oom_score_adj', lower)\n",
+    },
+    {
+        .id = "PR7",
+        .title = "init's environment, memory and descriptors",
+        .family = "proc",
+        .stopped_by = "", /* init is not dumpable and another uid's */
+        .sees = "EACCES|EPERM|ENOENT|empty",
+        .kind = PAYLOAD_PYTHON,
+        .payload =
+            "def read(file):\n"
+            "    def inner():\n"
+            "        if not open('/proc/1/' + file, 'rb').read(1):\n"
+            "            raise OSError(errno.ENOENT, 'empty')\n"
+            "    return inner\n"
+            "tries = [('read ' + f, read(f)) for f in ('environ', 'maps', 'cmdline', 'auxv')]\n"
+            "tries += [('list ' + d, lambda d=d: os.listdir('/proc/1/' + d))\n"
+            "          for d in ('fd', 'map_files', 'root')]\n"
+            "tries += [('open mem', lambda: os.open('/proc/1/mem', os.O_RDWR))]\n"
+            "first_through(tries)\n",
+    },
+    {
+        .id = "PR8",
+        .title = "register a handler for binaries, which the kernel then runs for everyone",
+        .family = "proc",
+        .stopped_by = "mount user",
+        .sees = "ENOENT",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "attempt('open binfmt_misc/register', os.open,\n"
+                   "        '/proc/sys/fs/binfmt_misc/register', os.O_WRONLY)\n",
+        .prepare = has_binfmt,
+    },
+    {
+        .id = "PR9",
+        .title = "write its id maps again, with the host's root in them",
+        .family = "proc",
+        .stopped_by = "proc user",
+        .sees = "EROFS|EPERM|EACCES",
+        .why_alone = "the kernel takes one map for each user namespace, and the host's was "
+                     "written when it booted",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "def write(file, text):\n"
+                   "    os.write(os.open(PROC + '/self/' + file, os.O_WRONLY), text)\n"
+                   "first_through([('write uid_map', lambda: write('uid_map', b'0 0 1')),\n"
+                   "               ('write gid_map', lambda: write('gid_map', b'0 0 1'))])\n",
+        .prepare = as_root,
+    },
     {.id = NULL},
 };

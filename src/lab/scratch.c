@@ -45,9 +45,8 @@ int scratch_file(struct attempt *a, const char *name, const char *text, size_t l
 
 int scratch_make(struct attempt *a) {
     char canary[PATH_MAX], text[96];
-    const char *tmp = getenv("TMPDIR");
 
-    (void)snprintf(a->dir, sizeof(a->dir), "%s/mayfly-lab-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    (void)str_copy(a->dir, sizeof(a->dir), "/tmp/mayfly-lab-XXXXXX");
     if (!mkdtemp(a->dir)) {
         int r = -errno;
         a->dir[0] = '\0';

@@ -31,6 +31,7 @@ HELPER(nothing) {
 }
 
 int main(int argc, char **argv) {
+    // cppcheck-suppress comparePointers
     for (const struct helper *const *h = __start_helpers; argc > 1 && h < __stop_helpers; h++)
         if (strcmp((*h)->name, argv[1]) == 0)
             return (*h)->run(argc - 1, argv + 1);
