@@ -13,11 +13,11 @@ forbidden+='|v?[fd]?printf|puts|fputs|fputc|putchar|fopen|fdopen|fclose|fwrite|f
 forbidden+='|fflush|perror|stdin|stdout|stderr|opendir|readdir|exit|atexit|syslog'
 forbidden+='|getpw[a-z_]*|getgr[a-z_]*|setenv|putenv|pthread_[a-z_]*|json_[a-z_]*|seccomp_[a-z_]*'
 bad=0
-for object in ops inside evidence; do
-    file=$build/obj/src/box/$object.o
+for object in box/ops box/inside box/evidence linux/bpf linux/procfs; do
+    file=$build/obj/src/$object.o
     [ -e "$file" ] || { echo "check-symbols: $file is not there; run make" >&2 && exit 2; }
     found=$(nm --undefined-only --format=posix "$file" | cut -d' ' -f1 |
         sed -E 's/^__(.*)_chk$/\1/; s/^__isoc[0-9]*_//' | grep -xE "$forbidden" | tr '\n' ' ' || true)
-    [ -z "$found" ] || { echo "check-symbols: src/box/$object.c refers to $found" >&2 && bad=1; }
+    [ -z "$found" ] || { echo "check-symbols: src/$object.c refers to $found" >&2 && bad=1; }
 done
 exit $bad

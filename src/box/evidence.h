@@ -6,24 +6,37 @@
  * has changed its identity, and one way for all hosts is one way to test. The
  * process is still ours: no foreign code has run in the box. The memory is shared
  * with the supervisor and unmapped by execve.
+ *
+ * Three steps, since each takes away what the next could not do without. Before
+ * SEAL: a place is made that only Landlock can close. Before the filter: all that
+ * is read, since a profile may refuse any call but a handful. After it: what the
+ * filter itself does.
  */
 #ifndef MAYFLY_BOX_EVIDENCE_H
 #define MAYFLY_BOX_EVIDENCE_H
 
+#include "box/ops.h"
 #include "control/control.h"
 
-struct evidence {
-    uint64_t ns[NS__N];
-    uint32_t session, pgrp, pid;
-    char status[4096], uid_map[256], gid_map[256], limits[2048], fds[256];
-    char mountinfo[24576];
-};
+/* The three steps, in the child: no malloc, no stdio. */
+void evidence_prepare(struct op_ctx *ctx);
+void evidence_collect(struct evidence *e, const struct plan *plan, struct op_ctx *ctx);
+void evidence_filtered(struct evidence *e, const struct plan *plan, struct op_ctx *ctx);
 
-/* Fills it from /proc/self; in the child: no malloc, no stdio. `hidden_fd` is left out of the list of descriptors. */
-void evidence_collect(struct evidence *e, int hidden_fd);
-/* A view for the controls' verify functions over a box that holds still. Inodes of the caller's own namespaces are read
- * for comparison. */
-void evidence_view(const struct evidence *e, const struct plan *plan, const int *cgroup_fd,
+/* Inodes of the caller's own namespaces. */
+void evidence_namespaces(uint64_t ns[NS__N]);
+
+/* What the supervisor sees of the same box; parked, so it holds still. */
+struct box;
+struct evidence_host {
+    int cgroup_fd[CG_HIERS];
+    struct sock_filter *code; /* malloc'ed, or NULL */
+    unsigned len;
+};
+/* A view for the controls' verify functions: is the box what `wanted` says? Valid as long as the box is parked. */
+void evidence_view(const struct box *box, const struct plan *wanted, struct evidence_host *host,
                    struct view *ret);
+void evidence_host_done(struct evidence_host *host);
+#define _cleanup_evidence_host_ __attribute__((cleanup(evidence_host_done)))
 
 #endif

@@ -27,7 +27,10 @@ void op_ctx_init(struct op_ctx *ctx, const struct host *host) {
                            .pipe = {-1, -1, -1},
                            .report = -1,
                            .go = -1,
-                           .listener = -1};
+                           .listener = -1,
+                           .outside = -1,
+                           .outside_socket = -1,
+                           .status = -1};
     for (size_t i = 0; i < ARRAY_LEN(ctx->slot); i++)
         ctx->slot[i] = -1;
     for (size_t i = 0; i < ARRAY_LEN(ctx->cgroup); i++)

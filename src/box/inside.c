@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "box/evidence.h"
 #include "box/protocol.h"
 #include "linux/sys.h"
 
@@ -39,19 +40,39 @@ static _Noreturn void fail(int sock, const struct plan *plan, const struct op *o
     _exit(125);
 }
 
+static void run_row(const struct plan *plan, struct op_ctx *ctx, size_t i, int sock) {
+    if (ctx->trace)
+        ctx->trace[i].begin_ns = now_ns();
+    int r = op_run(&plan->ops[i], ctx);
+    if (ctx->trace)
+        ctx->trace[i].end_ns = now_ns();
+    if (r < 0)
+        fail(sock, plan, &plan->ops[i], r, ctx->step);
+}
+
 static void run_stage(const struct plan *plan, struct op_ctx *ctx, enum stage stage, int sock) {
+    for (size_t i = 0; i < plan->n_ops; i++)
+        if (plan->ops[i].stage == stage)
+            run_row(plan, ctx, i, sock);
+}
+
+/* The same for SEAL. A filter may refuse what reading takes, so what is read is read before it is loaded. */
+static void seal(const struct plan *plan, struct op_ctx *ctx, struct evidence *evidence) {
+    bool collected = !evidence;
+
+    if (evidence)
+        evidence_prepare(ctx);
     for (size_t i = 0; i < plan->n_ops; i++) {
         const struct op *op = &plan->ops[i];
-        if (op->stage != stage)
+        if (op->stage != STAGE_SEAL)
             continue;
-        if (ctx->trace)
-            ctx->trace[i].begin_ns = now_ns();
-        int r = op_run(op, ctx);
-        if (ctx->trace)
-            ctx->trace[i].end_ns = now_ns();
-        if (r < 0)
-            fail(sock, plan, op, r, ctx->step);
+        if (op->kind == OP_SECCOMP && !collected)
+            evidence_collect(evidence, plan, ctx);
+        collected |= op->kind == OP_SECCOMP;
+        run_row(plan, ctx, i, ctx->go);
     }
+    if (!collected)
+        evidence_collect(evidence, plan, ctx);
 }
 
 /* Blocks until `kind` comes. After an error, which may be the supervisor's end, this process has to end too. */
@@ -126,7 +147,7 @@ static _Noreturn void payload_main(const struct plan *plan, const struct op_ctx 
 
     fd_close(&ctx->report);
     fd_close(&ctx->lease_fd);
-    run_stage(plan, ctx, STAGE_SEAL, ctx->go);
+    seal(plan, ctx, evidence);
     if (ctx->listener >= 0) {
         struct msg with = {.kind = MSG_LISTENER};
         int sent = msg_send(ctx->go, &with, ctx->listener);
@@ -135,7 +156,7 @@ static _Noreturn void payload_main(const struct plan *plan, const struct op_ctx 
         fd_close(&ctx->listener);
     }
     if (evidence)
-        evidence_collect(evidence, ctx->go);
+        evidence_filtered(evidence, plan, ctx);
     if (msg_write(ctx->go, &m) < 0)
         _exit(125);
     int r = await(ctx->go, MSG_GO, &m);

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/filter.h>
 #include <linux/securebits.h>
 #include <net/if.h>
@@ -430,8 +431,19 @@ static int op_stdio(struct op_ctx *ctx) {
     for (int i = 0; i < 3; i++)
         if (dup2(ctx->pipe[i], i) < 0)
             return check(ctx, -1, "dup2");
-    int keep[] = {0, 1, 2, ctx->go};
-    int r = close_all_but(keep, ARRAY_LEN(keep));
+    int keep[6] = {0, 1, 2};
+    size_t n = 3;
+    int own[] = {ctx->go, ctx->outside, ctx->outside_socket}; /* -1 where there is none */
+    for (int last = 2, next; n < ARRAY_LEN(keep); last = next) {
+        next = INT_MAX;
+        for (size_t i = 0; i < ARRAY_LEN(own); i++)
+            if (own[i] > last && own[i] < next)
+                next = own[i];
+        if (next == INT_MAX)
+            break;
+        keep[n++] = next;
+    }
+    int r = close_all_but(keep, n);
     if (r < 0)
         ctx->step = "close_range";
     return r;

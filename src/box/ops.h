@@ -44,6 +44,9 @@ struct op_ctx {
     int report;   /* init's end */
     int go;       /* the payload's end */
     int listener; /* seccomp notification, until it is sent */
+
+    /* of evidence.c, in the payload's process only; -1 without --attest */
+    int outside, outside_socket, status;
 };
 
 void op_ctx_init(struct op_ctx *ctx, const struct host *host);

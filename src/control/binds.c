@@ -4,6 +4,7 @@
  * nodev, and with everything mounted below them under the same flags.
  */
 #include "control/all.h"
+#include "control/readback.h"
 #include "control/tree.h"
 
 #include <errno.h>
@@ -103,17 +104,9 @@ static int plan_binds(const struct policy *policy, const struct host *host UNUSE
 }
 
 static void verify(const struct view *view, struct finding *finding) {
-    const struct policy *policy = view->plan->policy;
-    int found = 0;
-
-    for (int i = 0; i < policy->n_bind; i++) {
-        char want[600];
-        const struct policy_bind *b = &policy->bind[i];
-
-        (void)snprintf(want, sizeof(want), " %s %s,", b->target, b->writable ? "rw" : "ro");
-        found += strstr(view->mountinfo, want) != NULL;
-    }
-    finding_set(finding, found == policy->n_bind, "%d of %d as asked for", found, policy->n_bind);
+    if (readback_mounts(view, CTL_BINDS, finding))
+        finding_set(finding, true, "%d of the host's trees, as asked for",
+                    view->plan->policy->n_bind);
 }
 
 const struct control control_binds = {

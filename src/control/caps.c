@@ -9,6 +9,7 @@
  */
 #include "control/all.h"
 
+#include <linux/securebits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,19 +35,18 @@ static int plan_caps(const struct policy *policy UNUSED, const struct host *host
 
 static void verify(const struct view *view, struct finding *finding) {
     static const char *const sets[] = {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"};
-    bool none = true;
+    const int bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                     SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
     char value[32] = "";
 
-    for (size_t i = 0; i < ARRAY_LEN(sets); i++) {
-        if (!proc_field(view->status, sets[i], value, sizeof(value)) ||
-            strtoull(value, NULL, 16) != 0) {
-            finding_set(finding, false, "%s: %s", sets[i], value[0] ? value : "not shown");
-            none = false;
-            break;
-        }
-    }
-    if (none)
-        finding_set(finding, true, "CapInh CapPrm CapEff CapBnd CapAmb: %s", value);
+    for (size_t i = 0; i < ARRAY_LEN(sets); i++)
+        if (!proc_field(view->inside->status, sets[i], value, sizeof(value)) ||
+            strtoull(value, NULL, 16) != 0)
+            return finding_set(finding, false, "%s: %s", sets[i], value[0] ? value : "not shown");
+    finding_set(finding, view->inside->securebits == bits,
+                "CapInh CapPrm CapEff CapBnd CapAmb: %s; securebits %#x%s", value,
+                (unsigned)view->inside->securebits,
+                view->inside->securebits == bits ? ", locked" : "");
 }
 
 const struct control control_caps = {

@@ -2,9 +2,12 @@
  * cgroup_limit.c: see cgroup_limit.h.
  */
 #include "control/cgroup_limit.h"
+#include "control/readback.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 
@@ -21,6 +24,16 @@ enum probe_answer cgroup_limit_probe(enum cg_controller c, const struct policy *
     return policy->best_effort ? PROBE_WEAKER : PROBE_NO;
 }
 
+static struct cg_limits limits_of(const struct policy *policy, const struct host *host) {
+    return (struct cg_limits){
+        .memory_bytes = policy->memory_bytes,
+        .swap_bytes = policy_swap_bytes(policy),
+        .cpu_milli = policy->cpu_milli,
+        .pids = policy->pids,
+        .host_has_swap = host->swap_bytes > 0,
+    };
+}
+
 int cgroup_limit_rows(enum cg_controller c, enum control_id id, const struct policy *policy,
                       const struct host *host, struct plan *plan, const char *why) {
     int hier = host->cg.where[c];
@@ -28,13 +41,7 @@ int cgroup_limit_rows(enum cg_controller c, enum control_id id, const struct pol
     if (hier < 0)
         return 0;
     int version = host->cg.hier[hier].version;
-    struct cg_limits limits = {
-        .memory_bytes = policy->memory_bytes,
-        .swap_bytes = policy_swap_bytes(policy),
-        .cpu_milli = policy->cpu_milli,
-        .pids = policy->pids,
-        .host_has_swap = host->swap_bytes > 0,
-    };
+    struct cg_limits limits = limits_of(policy, host);
     struct cg_setting settings[CG_SETTINGS];
 
     plan_need_hier(plan, hier, id);
@@ -64,19 +71,47 @@ void cgroup_limit_fallback(enum control_id id, int resource, uint64_t value, str
 
 const char *cgroup_limit_by(int version) { return version == 2 ? "cgroup2" : "cgroup1"; }
 
-void cgroup_limit_verify(const struct view *view, enum cg_controller c, const char *v2_file,
-                         const char *v1_file, const char *want, struct finding *finding) {
-    int hier = view->plan->host->cg.where[c];
-    char value[64];
+/* Memory is kept in whole pages, and what is more than there can be is written as such. */
+static bool same_value(const char *want, const char *found) {
+    const uint64_t vast = UINT64_C(1) << 62;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    char *end = NULL;
+    uint64_t number = strtoull(want, &end, 10), seen = strtoull(found, NULL, 10);
 
-    if (hier < 0 || view->cgroup_fd[hier] < 0) {
-        finding_set(finding, false, "the box has no cgroup for it");
+    if (strcmp(want, found) == 0)
+        return true;
+    if (*end)
+        return false;
+    if (number >= vast)
+        return strcmp(found, "max") == 0 || seen >= vast;
+    return found[0] >= '0' && found[0] <= '9' && number >= page && seen == number / page * page;
+}
+
+void cgroup_limit_verify(const struct view *view, enum cg_controller c, struct finding *finding) {
+    const struct host *host = view->plan->host;
+    struct cg_limits limits = limits_of(view->plan->policy, host);
+    struct cg_setting settings[CG_SETTINGS];
+    int hier = host->cg.where[c];
+
+    if (hier < 0 || view->cgroup_fd[hier] < 0)
+        return finding_set(finding, false, "the box has no cgroup for it");
+    if (!readback_members(view, hier, finding))
         return;
+    int n = cg_settings(host->cg.hier[hier].version, c, &limits, settings);
+    finding_set(finding, n > 0, n > 0 ? "" : "no limit was asked for");
+    for (int i = 0; i < n; i++) {
+        const struct cg_setting *s = &settings[i];
+        char value[64];
+        ssize_t r = file_read_at(view->cgroup_fd[hier], s->file, value, sizeof(value));
+        size_t len = strlen(finding->evidence);
+
+        if (r == -ENOENT && s->optional)
+            continue;
+        if (r < 0)
+            return finding_set(finding, false, "%s: %s", s->file, errno_words((int)r));
+        if (!same_value(s->value, value))
+            return finding_set(finding, false, "%s is %s, not %s", s->file, value, s->value);
+        (void)snprintf(finding->evidence + len, sizeof(finding->evidence) - len, "%s%s is %s",
+                       len ? "; " : "", s->file, value);
     }
-    const char *file = view->plan->host->cg.hier[hier].version == 2 ? v2_file : v1_file;
-    ssize_t n = file_read_at(view->cgroup_fd[hier], file, value, sizeof(value));
-    if (n < 0)
-        finding_set(finding, false, "%s: %s", file, errno_words((int)n));
-    else
-        finding_set(finding, strcmp(value, want) == 0, "%s is %s", file, value);
 }

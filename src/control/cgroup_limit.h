@@ -18,7 +18,6 @@ const char *cgroup_limit_by(int version);
 /* Best effort: a limit per process instead, said in the result. */
 void cgroup_limit_fallback(enum control_id id, int resource, uint64_t value, struct plan *plan);
 /* Reads `file` of the box's cgroup and compares it with `want`. */
-void cgroup_limit_verify(const struct view *view, enum cg_controller c, const char *v2_file,
-                         const char *v1_file, const char *want, struct finding *finding);
+void cgroup_limit_verify(const struct view *view, enum cg_controller c, struct finding *finding);
 
 #endif

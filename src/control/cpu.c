@@ -25,16 +25,7 @@ static int plan_cpu(const struct policy *policy, const struct host *host, struct
 }
 
 static void verify(const struct view *view, struct finding *finding) {
-    const struct host *host = view->plan->host;
-    int hier = host->cg.where[CG_CPU];
-    unsigned quota = view->plan->policy->cpu_milli * 100u;
-    char want[48];
-
-    if (hier >= 0 && host->cg.hier[hier].version == 2)
-        (void)snprintf(want, sizeof(want), "%u 100000", quota);
-    else
-        (void)snprintf(want, sizeof(want), "%u", quota);
-    cgroup_limit_verify(view, CG_CPU, "cpu.max", "cpu.cfs_quota_us", want, finding);
+    cgroup_limit_verify(view, CG_CPU, finding);
 }
 
 static void describe(const struct plan *plan, struct buf *out) {

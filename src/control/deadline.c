@@ -7,6 +7,7 @@
  * supervisor.
  */
 #include "control/all.h"
+#include "control/readback.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
@@ -47,6 +48,32 @@ static int plan_deadline(const struct policy *policy, const struct host *host, s
     return 0;
 }
 
+/* The clock on the wall is the supervisor's, so there is no kernel object to read; what its loop will act on is compared.
+ * CPU time is the kernel's: counted by a cgroup that the box must be in, with the backstop of the rlimit. */
+static void verify(const struct view *view, struct finding *finding) {
+    const struct policy *policy = view->plan->policy;
+    int hier = view->plan->host->cg.where[CG_ACCT];
+    uint64_t used = 0;
+
+    if (view->wall_ms != policy->wall_ms || view->cpu_ms != policy->cpu_ms)
+        return finding_set(finding, false, "the supervisor would wait %llu ms, or %llu ms of CPU",
+                           (unsigned long long)view->wall_ms, (unsigned long long)view->cpu_ms);
+    if (!readback_rlimits(view, CTL_DEADLINE, finding))
+        return;
+    if (!policy->cpu_ms)
+        return finding_set(finding, true, "the supervisor's clock: %llu ms",
+                           (unsigned long long)view->wall_ms);
+    if (hier < 0 || !readback_members(view, hier, finding))
+        return;
+    int r = cg_read_cpu_usec(view->plan->host->cg.hier[hier].version, view->cgroup_fd[hier], &used);
+    if (r < 0)
+        return finding_set(finding, false, "the CPU time used: %s", errno_words(r));
+    finding_set(finding, true,
+                "the supervisor's clock: %llu ms; CPU %llu ms, of which the cgroup counted %llu us",
+                (unsigned long long)view->wall_ms, (unsigned long long)view->cpu_ms,
+                (unsigned long long)used);
+}
+
 static void describe(const struct plan *plan, struct buf *out) {
     char text[32];
 
@@ -62,5 +89,6 @@ const struct control control_deadline = {
     .without = "A loop without an end keeps a box, its memory and a core for ever.",
     .probe = probe,
     .plan = plan_deadline,
+    .verify = verify,
     .describe = describe,
 };

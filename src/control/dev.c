@@ -6,8 +6,10 @@
  * terminal, no disk, no ptmx; made read-only once it is furnished.
  */
 #include "control/all.h"
+#include "control/readback.h"
 
 #include <linux/mount.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/banned.h"
@@ -93,9 +95,22 @@ static int plan_dev(const struct policy *policy UNUSED, const struct host *host 
 }
 
 static void verify(const struct view *view, struct finding *finding) {
-    const char *at = strstr(view->mountinfo, " /dev ro,");
+    static const unsigned minors[] = {3, 5, 7, 8, 9};
+    _Static_assert(ARRAY_LEN(minors) == ARRAY_LEN(devices), "mem(4), null(4), full(4), random(4)");
 
-    finding_set(finding, at != NULL, at ? "/dev is a read-only tmpfs" : "/dev is not read-only");
+    if (!readback_mounts(view, CTL_DEV, finding))
+        return;
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
+        char path[32], line[2048];
+        struct mount_info m;
+        struct view_mount seen = {0};
+
+        (void)snprintf(path, sizeof(path), "/dev/%s", devices[i]);
+        if (!readback_mount_at(view, path, line, &m, &seen) || !seen.is_char || seen.major != 1 ||
+            seen.minor != minors[i])
+            return finding_set(finding, false, "%s is not device 1:%u", path, minors[i]);
+    }
+    finding_set(finding, true, "/dev is a read-only tmpfs with devices 1:3, 1:5, 1:7, 1:8, 1:9");
 }
 
 const struct control control_dev = {

@@ -60,6 +60,18 @@ static int plan_env(const struct policy *policy, const struct host *host, struct
     return 0;
 }
 
+/* What execve is going to be given, as the process that will call it has it. The kernel shows an environment only after
+ * execve, when the code runs already. */
+static void verify(const struct view *view, struct finding *finding) {
+    uint64_t hash = 0;
+    uint32_t n = 0;
+
+    for (const char *const *e = view->plan->envp; e && *e; e++, n++)
+        hash = view_hash(hash, *e);
+    finding_set(finding, n == view->inside->env_count && hash == view->inside->env_hash,
+                "%u variables: %.180s", view->inside->env_count, view->inside->env_names);
+}
+
 static void describe(const struct plan *plan, struct buf *out) {
     buf_puts(out, "the environment is:");
     for (const char *const *e = plan->envp; e && *e; e++)
@@ -72,5 +84,6 @@ const struct control control_env = {
     .source = "execve(2), environ(7)",
     .without = "API keys and tokens in the caller's environment are the code's to print.",
     .plan = plan_env,
+    .verify = verify,
     .describe = describe,
 };

@@ -6,6 +6,7 @@
 #include "control/all.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/banned.h"
 
@@ -19,7 +20,16 @@ static int plan_fds(const struct policy *policy UNUSED, const struct host *host 
 }
 
 static void verify(const struct view *view, struct finding *finding) {
-    finding_set(finding, strcmp(view->fds, "0 1 2") == 0, "open: %s", view->fds);
+    const struct evidence *e = view->inside;
+
+    if (strcmp(e->fds, "0 1 2") != 0)
+        return finding_set(finding, false, "open: %.200s", e->fds);
+    for (int fd = 0; fd < 3; fd++)
+        if (!S_ISFIFO(e->fd_mode[fd]) || e->fd_ino[fd] != view->pipe_ino[fd])
+            return finding_set(finding, false, "descriptor %d is not the supervisor's pipe", fd);
+    finding_set(finding, true, "open: 0 1 2, pipes %llu %llu %llu",
+                (unsigned long long)e->fd_ino[0], (unsigned long long)e->fd_ino[1],
+                (unsigned long long)e->fd_ino[2]);
 }
 
 const struct control control_fds = {

@@ -39,25 +39,43 @@ static int plan_identity(const struct policy *policy, const struct host *host, s
     return 0;
 }
 
-/* True if `groups` names no group but the payload's own. */
-static bool no_extra_group(const char *groups, uint32_t gid) {
+/* True if `groups` names no group but the payload's own; or, where they cannot be dropped, ones that mean nobody here. */
+static bool no_extra_group(const char *groups, uint32_t gid, bool kept) {
+    enum { OVERFLOW_GID = 65534 };
     unsigned group = 0;
     int used = 0;
 
     for (; sscanf(groups, " %u%n", &group, &used) == 1; groups += used)
-        if (group != gid)
+        if (group != gid && !(kept && group == OVERFLOW_GID))
             return false;
     return true;
 }
 
-static void verify(const struct view *view, struct finding *finding) {
-    char uid[64] = "", gid[64] = "", groups[512] = "";
+/* Real, effective, saved and file system id. */
+static bool all_four(const char *ids, uint32_t want) {
+    unsigned id[4];
 
-    (void)proc_field(view->status, "Uid", uid, sizeof(uid));
-    (void)proc_field(view->status, "Gid", gid, sizeof(gid));
-    (void)proc_field(view->status, "Groups", groups, sizeof(groups));
-    finding_set(finding, uid[0] && no_extra_group(groups, view->plan->policy->gid),
-                "Uid %s; Gid %s; Groups %.80s", uid, gid, groups[0] ? groups : "none");
+    return sscanf(ids, "%u %u %u %u", &id[0], &id[1], &id[2], &id[3]) == 4 && id[0] == want &&
+           id[1] == want && id[2] == want && id[3] == want;
+}
+
+static void verify(const struct view *view, struct finding *finding) {
+    const struct policy *policy = view->plan->policy;
+    const struct evidence *e = view->inside;
+    char uid[64] = "", gid[64] = "", groups[512] = "";
+    const char *dir = policy->workdir ? policy->workdir : view->plan->home;
+
+    (void)proc_field(e->status, "Uid", uid, sizeof(uid));
+    (void)proc_field(e->status, "Gid", gid, sizeof(gid));
+    bool shown = proc_field(e->status, "Groups", groups, sizeof(groups));
+    bool right = all_four(uid, policy->uid) && all_four(gid, policy->gid) && shown &&
+                 no_extra_group(groups, policy->gid, view->plan->host->ids.groups_kept);
+    /* The kernel says so of a directory that is not below the root. */
+    if (right && e->workdir[0] != '/')
+        return finding_set(finding, false, "the working directory is %.100s, wanted %s",
+                           e->workdir[0] ? e->workdir : "not told", dir);
+    finding_set(finding, right, "Uid %s; Gid %s; Groups %.60s; in %.60s", uid, gid,
+                groups[0] ? groups : "none", e->workdir);
 }
 
 const struct control control_identity = {

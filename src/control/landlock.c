@@ -63,6 +63,29 @@ static int plan_landlock(const struct policy *policy, const struct host *host, s
     return 0;
 }
 
+/* /proc does not show Landlock. What it does is seen where nothing else would do it: in a file system of the box's own
+ * that lies below no path, with modes that allow everything, so that no rule grants anything there. */
+static void verify(const struct view *view, struct finding *finding) {
+    static const char *const names[WALL__N] = {
+        "read-dir",    "read-file", "write-file", "make-dir",
+        "remove-file", "refer",     "truncate",   "abstract-socket",
+    };
+    int abi = view->plan->host->landlock_abi;
+    size_t len = 0;
+
+    finding_set(finding, true, "refused where no rule grants it:");
+    for (int i = 0; i < WALL__N; i++) {
+        if ((i == WALL_TRUNCATE && abi < 3) || (i == WALL_ABSTRACT && abi < 6))
+            continue;
+        if (!(view->inside->wall_held & BIT(i)))
+            return finding_set(finding, false, "%s outside the box's tree %s", names[i],
+                               view->inside->wall_tried & BIT(i) ? "is not refused"
+                                                                 : "could not be tried");
+        len = strlen(finding->evidence);
+        (void)snprintf(finding->evidence + len, sizeof(finding->evidence) - len, " %s", names[i]);
+    }
+}
+
 const struct control control_landlock = {
     .id = CTL_LANDLOCK,
     .summary = "a second wall around files, abstract sockets and signals",
@@ -70,4 +93,5 @@ const struct control control_landlock = {
     .without = "The mounts' flags and the namespaces are then the only wall.",
     .probe = probe,
     .plan = plan_landlock,
+    .verify = verify,
 };

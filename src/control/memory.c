@@ -6,9 +6,7 @@
 #include "control/all.h"
 #include "control/cgroup_limit.h"
 
-#include <stdio.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "base/units.h"
 
@@ -44,13 +42,7 @@ static int plan_memory(const struct policy *policy, const struct host *host, str
 }
 
 static void verify(const struct view *view, struct finding *finding) {
-    char want[32];
-    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-
-    /* The kernel keeps whole pages. */
-    (void)snprintf(want, sizeof(want), "%llu",
-                   (unsigned long long)(view->plan->policy->memory_bytes / page * page));
-    cgroup_limit_verify(view, CG_MEMORY, "memory.max", "memory.limit_in_bytes", want, finding);
+    cgroup_limit_verify(view, CG_MEMORY, finding);
 }
 
 static void describe(const struct plan *plan, struct buf *out) {

@@ -3,9 +3,10 @@
  * pid, ipc, uts, cgroup. (user, mount and net have files of their own.)
  */
 #include "control/all.h"
+#include "control/readback.h"
 
 #include <sched.h>
-#include <stdio.h>
+#include <string.h>
 
 #include "base/banned.h"
 
@@ -20,11 +21,11 @@ static void ns_row(struct plan *plan, enum control_id id, uint64_t flag, const c
                                .remedy = "check the matching user.max_*_namespaces sysctl"});
 }
 
-static void ns_verify(const struct view *view, enum view_ns ns, const char *name,
-                      struct finding *finding) {
-    finding_set(finding, view->ns[ns] && view->ns[ns] != view->host_ns[ns],
-                "%s:[%llu], host %s:[%llu]", name, (unsigned long long)view->ns[ns], name,
-                (unsigned long long)view->host_ns[ns]);
+static void ns_found(const struct view *view, enum view_ns ns, struct finding *finding) {
+    if (readback_namespace(view, ns, finding))
+        finding_set(finding, true, "%s:[%llu], host %s:[%llu]", readback_ns_name(ns),
+                    (unsigned long long)view->inside->ns[ns], readback_ns_name(ns),
+                    (unsigned long long)view->host_ns[ns]);
 }
 
 /* ------------------------------------------------------------------ pid */
@@ -47,7 +48,11 @@ static int plan_pid(const struct policy *policy UNUSED, const struct host *host 
 }
 
 static void verify_pid(const struct view *view, struct finding *finding) {
-    ns_verify(view, NS_PID, "pid", finding);
+    ns_found(view, NS_PID, finding);
+    if (finding->in_force && view->inside->host_bytes)
+        finding_set(finding, false,
+                    "%llu bytes of mayfly's arguments and environment are in memory",
+                    (unsigned long long)view->inside->host_bytes);
 }
 
 const struct control control_pid = {
@@ -70,7 +75,7 @@ static int plan_ipc(const struct policy *policy UNUSED, const struct host *host 
 }
 
 static void verify_ipc(const struct view *view, struct finding *finding) {
-    ns_verify(view, NS_IPC, "ipc", finding);
+    ns_found(view, NS_IPC, finding);
 }
 
 const struct control control_ipc = {
@@ -96,7 +101,9 @@ static int plan_uts(const struct policy *policy, const struct host *host UNUSED,
 }
 
 static void verify_uts(const struct view *view, struct finding *finding) {
-    ns_verify(view, NS_UTS, "uts", finding);
+    ns_found(view, NS_UTS, finding);
+    if (finding->in_force && strcmp(view->inside->hostname, view->plan->policy->hostname) != 0)
+        finding_set(finding, false, "the host name is %s", view->inside->hostname);
 }
 
 const struct control control_uts = {
@@ -132,7 +139,7 @@ static int plan_cgroupns(const struct policy *policy UNUSED, const struct host *
 }
 
 static void verify_cgroupns(const struct view *view, struct finding *finding) {
-    ns_verify(view, NS_CGROUP, "cgroup", finding);
+    ns_found(view, NS_CGROUP, finding);
 }
 
 const struct control control_cgroupns = {

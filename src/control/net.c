@@ -4,8 +4,10 @@
  * loopback is brought up, since a program may well talk to itself.
  */
 #include "control/all.h"
+#include "control/readback.h"
 
 #include <sched.h>
+#include <string.h>
 
 #include "base/banned.h"
 
@@ -27,9 +29,13 @@ static int plan_net(const struct policy *policy UNUSED, const struct host *host 
 }
 
 static void verify(const struct view *view, struct finding *finding) {
-    finding_set(finding, view->ns[NS_NET] && view->ns[NS_NET] != view->host_ns[NS_NET],
-                "net:[%llu], host net:[%llu]", (unsigned long long)view->ns[NS_NET],
-                (unsigned long long)view->host_ns[NS_NET]);
+    const char *up = view->inside->interfaces_up;
+
+    if (!readback_namespace(view, NS_NET, finding))
+        return;
+    finding_set(finding, strcmp(up, "lo") == 0, "net:[%llu], host net:[%llu]; up: %s",
+                (unsigned long long)view->inside->ns[NS_NET],
+                (unsigned long long)view->host_ns[NS_NET], up[0] ? up : "nothing");
 }
 
 const struct control control_net = {

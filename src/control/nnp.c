@@ -27,7 +27,7 @@ static int plan_nnp(const struct policy *policy UNUSED, const struct host *host 
 static void verify(const struct view *view, struct finding *finding) {
     char value[16] = "not shown";
 
-    (void)proc_field(view->status, "NoNewPrivs", value, sizeof(value));
+    (void)proc_field(view->inside->status, "NoNewPrivs", value, sizeof(value));
     finding_set(finding, strcmp(value, "1") == 0, "NoNewPrivs: %s", value);
 }
 

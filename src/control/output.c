@@ -17,6 +17,25 @@ static int plan_capture(const struct policy *policy, const struct host *host UNU
     return 0;
 }
 
+/* The pipes are the kernel's, the limit is the supervisor's: what it will act on is compared. */
+static void verify(const struct view *view, struct finding *finding) {
+    const struct policy *policy = view->plan->policy;
+
+    for (int fd = 1; fd <= 2; fd++)
+        if (!view->pipe_ino[fd] || view->inside->fd_ino[fd] != view->pipe_ino[fd])
+            return finding_set(finding, false,
+                               "descriptor %d is inode %llu, the supervisor reads %llu", fd,
+                               (unsigned long long)view->inside->fd_ino[fd],
+                               (unsigned long long)view->pipe_ino[fd]);
+    if (view->output_bytes != policy->output_bytes || view->output_kills != policy->output_kills)
+        return finding_set(finding, false, "the supervisor would keep %llu bytes",
+                           (unsigned long long)view->output_bytes);
+    finding_set(finding, true,
+                "1 is pipe:[%llu], 2 is pipe:[%llu], read here, %llu bytes kept of each",
+                (unsigned long long)view->pipe_ino[1], (unsigned long long)view->pipe_ino[2],
+                (unsigned long long)view->output_bytes);
+}
+
 static void describe(const struct plan *plan, struct buf *out) {
     char text[32];
 
@@ -31,5 +50,6 @@ const struct control control_capture = {
     .source = "pipe(7)",
     .without = "A program that prints without end fills the memory of whoever listens.",
     .plan = plan_capture,
+    .verify = verify,
     .describe = describe,
 };

@@ -32,10 +32,7 @@ static int plan_pids(const struct policy *policy, const struct host *host, struc
 }
 
 static void verify(const struct view *view, struct finding *finding) {
-    char want[24];
-
-    (void)snprintf(want, sizeof(want), "%u", view->plan->policy->pids);
-    cgroup_limit_verify(view, CG_PIDS, "pids.max", "pids.max", want, finding);
+    cgroup_limit_verify(view, CG_PIDS, finding);
 }
 
 static void describe(const struct plan *plan, struct buf *out) {

@@ -8,6 +8,7 @@
  * it do not stumble. There is no sysfs at all.
  */
 #include "control/all.h"
+#include "control/readback.h"
 
 #include <linux/mount.h>
 #include <stdio.h>
@@ -106,20 +107,27 @@ static int plan_proc(const struct policy *policy UNUSED, const struct host *host
 }
 
 static void verify(const struct view *view, struct finding *finding) {
-    const char *text = view->mountinfo;
-    char line[1024];
+    char line[2048];
     struct mount_info m;
+    struct view_mount seen;
     unsigned masks = 0;
-    bool ro = false;
 
-    while (proc_next_mount(&text, line, sizeof(line), &m)) {
-        if (strcmp(m.target, "/proc") == 0)
-            ro = strcmp(m.fstype, "proc") == 0 && mount_has_option(m.options, "ro");
-        else if (strncmp(m.target, "/proc/", 6) == 0)
-            masks++;
+    if (!readback_mounts(view, CTL_PROC, finding))
+        return;
+    if (!readback_mount_at(view, "/proc", line, &m, &seen))
+        return finding_set(finding, false, "nothing is mounted at /proc");
+    if (!mount_has_option(m.super_options, "hidepid=invisible") &&
+        !mount_has_option(m.super_options, "hidepid=2"))
+        return finding_set(finding, false, "/proc shows other users' processes: %s",
+                           m.super_options);
+    for (size_t i = 0; i < ARRAY_LEN(masked); i++) {
+        char path[64], other[2048];
+        struct mount_info mask;
+        (void)snprintf(path, sizeof(path), "/proc/%s", masked[i]);
+        masks += readback_mount_at(view, path, other, &mask, &seen);
     }
-    finding_set(finding, ro && masks > 0, "/proc is %s, %u paths masked",
-                ro ? "read-only" : "writable or missing", masks);
+    finding_set(finding, true, "/proc is %s, %s; %u paths masked", m.options, m.super_options,
+                masks);
 }
 
 const struct control control_proc = {

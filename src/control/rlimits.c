@@ -3,6 +3,7 @@
  * file size, stack, message queues, core dumps.
  */
 #include "control/all.h"
+#include "control/readback.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -64,13 +65,17 @@ static int plan_rlimits(const struct policy *policy, const struct host *host UNU
 }
 
 static void verify(const struct view *view, struct finding *finding) {
-    const char *line = strstr(view->limits, "Max core file size");
-    unsigned long long soft = 0, hard = 0;
+    uint64_t core = 0, files = 0, hard = 0;
 
-    if (line && sscanf(line, "Max core file size %llu %llu", &soft, &hard) == 2)
-        finding_set(finding, soft <= 1 && hard <= 1, "core %llu %llu", soft, hard);
-    else
-        finding_set(finding, false, "no line for core in /proc/PID/limits");
+    if (!readback_rlimits(view, CTL_RLIMITS, finding))
+        return;
+    if (!readback_rlimit(view, RLIMIT_CORE, &core, &hard) ||
+        !readback_rlimit(view, RLIMIT_NOFILE, &files, &hard))
+        return finding_set(finding, false, "/proc/self/limits has no line for core or open files");
+    /* Whatever was asked for, a size that a dump could have starts the host's handler. */
+    finding_set(finding, core <= 1 || asked_for(view->plan->policy, RLIMIT_CORE),
+                "core %llu, open files %llu, and the others, each as wanted",
+                (unsigned long long)core, (unsigned long long)files);
 }
 
 const struct control control_rlimits = {

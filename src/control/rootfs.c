@@ -7,6 +7,7 @@
  * other controls mount is mounted on the new root first.
  */
 #include "control/all.h"
+#include "control/readback.h"
 #include "control/tree.h"
 
 #include <linux/mount.h>
@@ -61,24 +62,24 @@ static int plan_mount(const struct policy *policy, const struct host *host UNUSE
     return 0;
 }
 
-/* There is one mount at "/", ours: a second would be the host's root, still there below it. */
+/* What else is mounted is asked here, since it is this control that took the host's mounts away. */
 static void verify(const struct view *view, struct finding *finding) {
-    const char *text = view->mountinfo;
-    char line[1024];
+    const struct evidence *e = view->inside;
+    char line[2048];
     struct mount_info m;
-    bool own = view->ns[NS_MNT] && view->ns[NS_MNT] != view->host_ns[NS_MNT];
-    int roots = 0;
+    struct view_mount seen;
 
-    finding_set(finding, false, "no mount at / in mountinfo");
-    while (proc_next_mount(&text, line, sizeof(line), &m)) {
-        if (strcmp(m.target, "/") != 0)
-            continue;
-        roots++;
-        bool ro = mount_has_option(m.options, "ro") || !view->plan->policy->read_only;
-        finding_set(finding, roots == 1 && own && ro && mount_has_option(m.options, "nosuid"),
-                    "mnt:[%llu]; / is %s, %s", (unsigned long long)view->ns[NS_MNT], m.fstype,
-                    m.options);
-    }
+    if (!readback_namespace(view, NS_MNT, finding) || !readback_mounts(view, CTL_MOUNT, finding) ||
+        !readback_no_other_mount(view, finding))
+        return;
+    if (e->root_mount != e->up_mount)
+        return finding_set(finding, false, "/.. is another mount than /: the old root is below it");
+    if (strstr(e->mountinfo, " shared:") || strstr(e->mountinfo, " master:"))
+        return finding_set(finding, false, "a mount in the box has peers outside");
+    if (!readback_mount_at(view, "/", line, &m, &seen))
+        return finding_set(finding, false, "no mount at / in mountinfo");
+    finding_set(finding, true, "mnt:[%llu]; / is %s, %s; %u mounts, all private, none unasked for",
+                (unsigned long long)e->ns[NS_MNT], m.fstype, m.options, e->n_mounts);
 }
 
 static void describe(const struct plan *plan, struct buf *out) {

@@ -106,6 +106,56 @@ static int custom(const char *path, const struct host *host, struct plan *plan,
     return r < 0 ? r : check_usable(filter, path, err);
 }
 
+/* What a call with arguments of all ones is answered. */
+static uint32_t answer_to_ones(const struct filter *filter, int nr) {
+    const uint64_t ones = UINT64_MAX;
+    struct seccomp_data call = {
+        .nr = nr, .arch = SECCOMP_NATIVE_ARCH, .args = {ones, ones, ones, ones, ones, ones}};
+
+    return bpf_run(filter->code, filter->len, &call);
+}
+
+/* Attestation makes every call that the filter answers by itself, to see it answered. Should one get through, nothing has
+ * happened: the kernel refuses arguments of all ones. Left out are the few that take none, or take such. */
+static void choose_sample(struct filter *filter) {
+    static const int harmful[] = {
+#ifdef __x86_64__
+        SYS_pause,
+        SYS_fork,
+        SYS_vfork,
+        SYS_alarm,
+        SYS_inotify_init,
+        SYS_eventfd,
+        335,
+        336, /* uretprobe and uprobe: no filter is asked, and SIGILL is the answer */
+#endif
+        SYS_exit,
+        SYS_exit_group,
+        SYS_clone,
+        SYS_clone3,
+        SYS_execve,
+        SYS_execveat,
+        SYS_rt_sigreturn,
+        SYS_restart_syscall,
+        SYS_sync,
+        SYS_umask,
+        SYS_set_tid_address,
+        SYS_msgget,
+        SYS_vhangup,
+        SYS_setsid,
+        SYS_munlockall,
+        SYS_brk,
+        SYS_sched_yield,
+        SYS_rt_sigsuspend,
+    };
+
+    for (int nr = 0; nr < FILTER_SAMPLE; nr++)
+        if ((answer_to_ones(filter, nr) & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO)
+            filter->sample[nr / 64] |= BIT(nr % 64);
+    for (size_t i = 0; i < ARRAY_LEN(harmful); i++)
+        filter->sample[harmful[i] / 64] &= ~BIT(harmful[i] % 64);
+}
+
 static int plan_seccomp(const struct policy *policy, const struct host *host, struct plan *plan,
                         struct err *err) {
     struct filter *filter = arena_alloc(&plan->arena, sizeof(*filter));
@@ -120,6 +170,8 @@ static int plan_seccomp(const struct policy *policy, const struct host *host, st
             .len = ARRAY_LEN(seccomp_default_code), .notify = true, .code = seccomp_default_code};
     if (r < 0)
         return r;
+    if (policy->attest)
+        choose_sample(filter);
     plan_add(plan, (struct op){.stage = STAGE_SEAL,
                                .kind = OP_SECCOMP,
                                .control = CTL_SECCOMP,
@@ -137,20 +189,72 @@ static long filters_of(const char *status) {
                                                                        : -1;
 }
 
+static const struct filter *wanted_filter(const struct plan *plan) {
+    for (size_t i = 0; i < plan->n_ops; i++)
+        if (plan->ops[i].kind == OP_SECCOMP)
+            return plan->ops[i].data;
+    return NULL;
+}
+
 /* Where mayfly itself runs under a filter, as in a container, the mode is inherited and proves nothing:
  * then the payload must have more filters than we have. */
-static void verify(const struct view *view, struct finding *finding) {
+static bool is_filtered(const struct view *view, struct finding *finding) {
     char mode[16] = "not shown", own[4096] = "", own_mode[16] = "";
-    long filters = filters_of(view->status), inherited = 0;
+    long filters = filters_of(view->inside->status), inherited = 0;
 
-    (void)proc_field(view->status, "Seccomp", mode, sizeof(mode));
-    if (file_read_at(AT_FDCWD, "/proc/self/status", own, sizeof(own)) >= 0 &&
+    (void)proc_field(view->inside->status, "Seccomp", mode, sizeof(mode));
+    if (file_read_at(AT_FDCWD, "/proc/thread-self/status", own, sizeof(own)) >= 0 &&
         proc_field(own, "Seccomp", own_mode, sizeof(own_mode)) && strcmp(own_mode, "2") == 0)
         inherited = filters_of(own);
     bool more = filters >= 0 ? filters > inherited : inherited == 0;
     finding_set(finding, strcmp(mode, "2") == 0 && more,
                 "Seccomp: %s; Seccomp_filters: %ld, of which %ld inherited", mode, filters,
                 inherited);
+    return finding->in_force;
+}
+
+/* Each call of the sample was answered as the wanted filter answers it. Returns how many, or -1. */
+static int answers(const struct view *view, const struct filter *wanted, struct finding *finding) {
+    int n = 0;
+
+    for (int nr = 0; nr < FILTER_SAMPLE; nr++) {
+        if (!(wanted->sample[nr / 64] & BIT(nr % 64)))
+            continue;
+        int want = (int)(answer_to_ones(wanted, nr) & SECCOMP_RET_DATA);
+        int found = view->inside->call[nr];
+        if (found != want)
+            return finding_set(finding, false, "system call %d: %s, not %s", nr,
+                               found < 0    ? "its answer could not be had"
+                               : found == 0 ? "it succeeded"
+                                            : errno_words(-found),
+                               errno_words(-want)),
+                   -1;
+        n++;
+    }
+    return n;
+}
+
+static void verify(const struct view *view, struct finding *finding) {
+    const struct filter *wanted = wanted_filter(view->plan);
+    size_t len = 0;
+
+    if (!is_filtered(view, finding))
+        return;
+    if (!wanted)
+        return finding_set(finding, false, "no filter was planned");
+    if (view->filter &&
+        (view->filter_len != wanted->len ||
+         memcmp(view->filter, wanted->code, wanted->len * sizeof(wanted->code[0])) != 0))
+        return finding_set(finding, false,
+                           "the filter in the kernel, of %u instructions, is not ours",
+                           view->filter_len);
+    int n = answers(view, wanted, finding);
+    if (n < 0)
+        return;
+    len = strlen(finding->evidence);
+    (void)snprintf(finding->evidence + len, sizeof(finding->evidence) - len,
+                   "; %s; %d calls refused when made",
+                   view->filter ? "its instructions are ours" : "instructions not shown", n);
 }
 
 static void describe_filter(const struct filter *filter, struct buf *out) {

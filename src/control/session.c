@@ -7,6 +7,12 @@
  */
 #include "control/all.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "linux/procfs.h"
+
 #include "base/banned.h"
 
 static int plan_session(const struct policy *policy UNUSED, const struct host *host UNUSED,
@@ -24,8 +30,23 @@ static int plan_session(const struct policy *policy UNUSED, const struct host *h
 }
 
 static void verify(const struct view *view, struct finding *finding) {
-    finding_set(finding, view->pid && view->session == view->pid && view->pgrp == view->pid,
-                "session %u, process group %u, pid %u", view->session, view->pgrp, view->pid);
+    const struct evidence *e = view->inside;
+    char mask[32] = "not shown", blocked[32] = "not shown";
+    const char *after = strrchr(e->stat, ')');
+    int tty = -1;
+
+    if (!e->pid || e->session != e->pid || e->pgrp != e->pid)
+        return finding_set(finding, false, "session %u, process group %u, pid %u", e->session,
+                           e->pgrp, e->pid);
+    if (!after || sscanf(after, ") %*c %*d %*d %*d %d", &tty) != 1 || tty != 0)
+        return finding_set(finding, false, "the controlling terminal is %d", tty);
+    if (proc_field(e->status, "Umask", mask, sizeof(mask)) && strtol(mask, NULL, 8) != 022)
+        return finding_set(finding, false, "umask %s", mask);
+    if (!proc_field(e->status, "SigBlk", blocked, sizeof(blocked)) ||
+        strtoull(blocked, NULL, 16) != 0)
+        return finding_set(finding, false, "SigBlk: %s", blocked);
+    finding_set(finding, true, "session, process group and pid %u, no terminal, umask %s, SigBlk 0",
+                e->pid, mask);
 }
 
 const struct control control_session = {

@@ -5,6 +5,7 @@
  * (A script given to an interpreter is data and runs; noexec never stops that.)
  */
 #include "control/all.h"
+#include "control/readback.h"
 
 #include <linux/mount.h>
 #include <stdio.h>
@@ -108,10 +109,17 @@ static int plan_tmp(const struct policy *policy, const struct host *host, struct
 }
 
 static void verify(const struct view *view, struct finding *finding) {
-    const char *at = strstr(view->mountinfo, " /tmp rw,nosuid,nodev,noexec");
+    char line[2048];
+    struct mount_info m;
+    struct view_mount seen;
 
-    finding_set(finding, at != NULL,
-                at ? "/tmp is rw,nosuid,nodev,noexec" : "/tmp is not a noexec tmpfs");
+    if (!readback_mounts(view, CTL_TMP, finding))
+        return;
+    if (!readback_mount_at(view, "/tmp", line, &m, &seen))
+        return finding_set(finding, false, "nothing is mounted at /tmp");
+    finding_set(finding, true, "/tmp is %s, %s, %llu bytes, %llu inodes; the others as wanted",
+                m.fstype, m.options, (unsigned long long)seen.bytes,
+                (unsigned long long)seen.inodes);
 }
 
 const struct control control_tmp = {

@@ -8,6 +8,7 @@
  * capability, but only over the box's own namespaces.
  */
 #include "control/all.h"
+#include "control/readback.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -105,23 +106,51 @@ static int plan_user(const struct policy *policy, const struct host *host, struc
     return 0;
 }
 
-static void verify(const struct view *view, struct finding *finding) {
-    /* No line of the map may reach host id 0. */
-    const char *p = view->uid_map;
-    bool zero = false;
-    unsigned inside = 0, outside = 0, count = 0;
-    int used = 0, lines = 0;
+/* The map that was to be written, line by line. The kernel shows it in terms of the namespace above, which is ours. */
+static bool same_map(const char *text, const struct idmap_extent *want, int n) {
+    unsigned inside, outside, count;
+    int used = 0;
 
-    while (sscanf(p, " %u %u %u%n", &inside, &outside, &count, &used) == 3) {
-        zero |= outside == 0;
-        p += used;
-        lines++;
-    }
-    bool own = view->ns[NS_USER] && view->ns[NS_USER] != view->host_ns[NS_USER];
-    finding_set(finding, own && lines > 0 && !zero,
-                "user:[%llu], host user:[%llu]; uid_map %u %u %u",
-                (unsigned long long)view->ns[NS_USER], (unsigned long long)view->host_ns[NS_USER],
-                inside, outside, count);
+    for (int i = 0; i < n; i++, text += used)
+        if (sscanf(text, " %u %u %u%n", &inside, &outside, &count, &used) != 3 ||
+            inside != want[i].inside || outside != want[i].outside || count != want[i].count ||
+            outside == 0)
+            return false;
+    return n > 0 && text[strspn(text, " \n")] == '\0';
+}
+
+/* The text on one line. */
+static const char *one_line(const char *text, char *line, size_t size) {
+    size_t n = 0;
+
+    for (const char *p = text; *p && n + 1 < size; p++)
+        if ((*p != ' ' && *p != '\n') || (n && line[n - 1] != ' '))
+            line[n++] = *p == '\n' ? ' ' : *p;
+    line[n] = '\0';
+    return line;
+}
+
+static void verify(const struct view *view, struct finding *finding) {
+    const struct policy *policy = view->plan->policy;
+    const struct evidence *e = view->inside;
+    struct idmap_extent uids[IDMAP_EXTENTS], gids[IDMAP_EXTENTS];
+    int n_uids = idmap_extents(&view->plan->host->ids, view->lease, policy->uid, false, uids);
+    int n_gids = idmap_extents(&view->plan->host->ids, view->lease, policy->gid, true, gids);
+    char line[120];
+
+    if (!readback_namespace(view, NS_USER, finding))
+        return;
+    if (!same_map(e->uid_map, uids, n_uids))
+        return finding_set(finding, false, "uid_map %s", one_line(e->uid_map, line, sizeof(line)));
+    if (!same_map(e->gid_map, gids, n_gids))
+        return finding_set(finding, false, "gid_map %s", one_line(e->gid_map, line, sizeof(line)));
+    /* "" where the kernel has no such limit, or where the box has no /proc. */
+    if (e->max_user_namespaces[0] && strcmp(e->max_user_namespaces, "0\n") != 0)
+        return finding_set(finding, false, "max_user_namespaces is %s",
+                           one_line(e->max_user_namespaces, line, sizeof(line)));
+    finding_set(finding, true, "user:[%llu]; uid_map %s; user namespaces below it: %s",
+                (unsigned long long)e->ns[NS_USER], one_line(e->uid_map, line, sizeof(line)),
+                e->max_user_namespaces[0] ? "0" : "not shown");
 }
 
 static void describe(const struct plan *plan, struct buf *out) {

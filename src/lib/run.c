@@ -180,12 +180,10 @@ int mayfly_plan_text(const mayfly_policy *policy, char **ret_text, struct mayfly
 
 /* Reads every control that is on back from the kernel; a box that is not what was planned never runs. */
 static int attest(mayfly_box *b, struct err *err) {
-    int fds[CG_HIERS];
+    struct evidence_host host _cleanup_evidence_host_;
     struct view view;
 
-    for (int i = 0; i < CG_HIERS; i++)
-        fds[i] = b->box->ctx.cgroup[i].dir;
-    evidence_view(b->box->evidence, b->plan, fds, &view);
+    evidence_view(b->box, b->plan, &host, &view);
     return report_controls(b->result, b->plan, &view, err);
 }
 

@@ -107,11 +107,14 @@ struct landlock_rules {
 
 /* data of OP_SECCOMP */
 struct sock_filter;
+enum { FILTER_SAMPLE = 512 };
 struct filter {
     unsigned short len;
     bool
         notify; /* refusals and calls of foreign architectures are notified, so that they can be named */
     const struct sock_filter *code;
+    /* Calls by number, a bit each, that attestation makes once the filter is loaded, to see them refused. */
+    uint64_t sample[FILTER_SAMPLE / 64];
 };
 
 const char *stage_name(enum stage s); /* "host", … */

@@ -283,27 +283,43 @@ static void a_second_mount_at_the_root_is_not_in_force(void **unused) {
         const char *mounts;
         bool in_force;
     } cases[] = {
-        {"9 1 8:1 /r / ro,nosuid - ext4 d rw\n", true},
-        {"9 1 8:1 /r / rw,nosuid - ext4 d rw\n", false},
-        {"2 1 8:1 / / rw - ext4 d rw\n9 2 8:1 /r / ro,nosuid - ext4 d rw\n", false},
-        {"9 1 8:1 /r / ro,nosuid - ext4 d rw\n10 9 8:1 / / rw - ext4 d rw\n", false},
+        {"9 1 8:1 /r / ro,nosuid,nodev - ext4 d rw\n", true},
+        {"9 1 8:1 /r / rw,nosuid,nodev - ext4 d rw\n", false},
+        {"9 1 8:1 /r / ro,nosuid - ext4 d rw\n", false},
+        {"9 1 8:1 /r / ro,nosuid,nodev shared:7 - ext4 d rw\n", false},
+        {"9 1 8:1 /r / ro,nosuid,nodev master:7 - ext4 d rw\n", false},
+        {"2 1 8:1 / / rw - ext4 d rw\n9 2 8:1 /r / ro,nosuid,nodev - ext4 d rw\n", false},
+        {"9 1 8:1 /r / ro,nosuid,nodev - ext4 d rw\n10 9 8:1 / / rw - ext4 d rw\n", false},
+        {"9 1 8:1 /r / ro,nosuid,nodev - ext4 d rw\n10 9 0:9 / /x ro - tmpfs t rw\n", false},
         {"", false},
     };
+    struct host *host = calloc(1, sizeof(*host));
+    struct evidence *inside = calloc(1, sizeof(*inside));
     struct policy *policy = python_policy();
-    struct plan plan = {.policy = policy};
 
     (void)unused;
+    assert_true(host && inside);
+    user_subids(host);
+    policy->controls = BIT(CTL_MOUNT); /* nothing else is mounted then */
+    struct plan *plan = make(policy, host);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
-        struct view view = {.mountinfo = cases[i].mounts, .plan = &plan};
+        struct view view = {.inside = inside, .plan = plan};
         struct finding finding = {0};
 
-        view.ns[NS_MNT] = 1;
+        (void)str_copy(inside->mountinfo, sizeof(inside->mountinfo), cases[i].mounts);
+        inside->n_mounts = 0;
+        for (const char *c = cases[i].mounts; *c; c++)
+            inside->n_mounts += *c == '\n';
+        inside->ns[NS_MNT] = 1;
         view.host_ns[NS_MNT] = 2;
         controls[CTL_MOUNT]->verify(&view, &finding);
         if (finding.in_force != cases[i].in_force)
             fail_msg("%s: %s", cases[i].mounts, finding.evidence);
     }
+    plan_free(plan);
     policy_free(policy);
+    free(inside);
+    free(host);
 }
 
 static void refuses(void (*spoil)(struct host *), const char *control, const char *words) {
