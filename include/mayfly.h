@@ -166,6 +166,18 @@ struct mayfly_control {
     const char *evidence; /* what the kernel said; "" if not read */
 };
 
+/* With "attest": what the run left, each counted by looking at the kernel after everything was torn down. All are 0, or
+ * a warning says which is not; UINT64_MAX: it could not be seen. */
+struct mayfly_certificate {
+    uint64_t processes;   /* in its pid namespace, or under one of its host ids */
+    uint64_t cgroups;     /* in every hierarchy */
+    uint64_t mounts;      /* of its file systems and namespaces, in this mount namespace */
+    uint64_t ipc_objects; /* System V: in its namespace if that lives on, or of its host ids here */
+    uint64_t namespaces;  /* of its seven: held by a process, a descriptor or a mount */
+    uint64_t temp_bytes;  /* in mayfly's own directory on the host */
+    uint64_t fds;         /* of this process, to its pipes, sockets and cgroups */
+};
+
 /* Owned by the library's allocation; all pointers are valid until mayfly_result_free(). May grow at its end. */
 struct mayfly_result {
     enum mayfly_outcome outcome;
@@ -185,9 +197,10 @@ struct mayfly_result {
     size_t n_hints;
     const char *const *warnings; /* for the operator */
     size_t n_warnings;
-    struct mayfly_error error; /* for MAYFLY_SETUP_FAILED; otherwise code 0 */
-    const char *image;         /* the rootfs, or an image's digest */
-    char id[32];               /* of this run */
+    struct mayfly_error error;                    /* for MAYFLY_SETUP_FAILED; otherwise code 0 */
+    const char *image;                            /* the rootfs, or an image's digest */
+    char id[32];                                  /* of this run */
+    const struct mayfly_certificate *certificate; /* NULL without "attest" */
 };
 
 MAYFLY_API void mayfly_result_free(mayfly_result *result); /* accepts NULL */

@@ -169,6 +169,19 @@ static json_t *control_list(const mayfly_result *r) {
     return made(&all);
 }
 
+static json_t *certificate(const struct mayfly_certificate *c) {
+    struct making m = {.at = json_object()};
+
+    put(&m, "processes", known(c->processes));
+    put(&m, "cgroups", known(c->cgroups));
+    put(&m, "mounts", known(c->mounts));
+    put(&m, "ipcObjects", known(c->ipc_objects));
+    put(&m, "namespaces", known(c->namespaces));
+    put(&m, "tempBytes", known(c->temp_bytes));
+    put(&m, "fds", known(c->fds));
+    return made(&m);
+}
+
 static json_t *texts(const char *const *list, size_t n) {
     struct making all = {.at = json_array()};
 
@@ -225,6 +238,8 @@ char *result_to_json(const mayfly_result *r) {
     put(&m, "limits", limits(r));
     if (attested(r))
         put(&m, "controls", control_list(r));
+    if (r->certificate)
+        put(&m, "certificate", certificate(r->certificate));
     put(&m, "hints", texts(r->hints, r->n_hints));
     put(&m, "warnings", texts(r->warnings, r->n_warnings));
     put(&m, "error", error_object(&r->error));

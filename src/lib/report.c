@@ -159,6 +159,64 @@ int report_controls(struct mayfly_result *result, const struct plan *plan, const
 
 /* ------------------------------------------------------------------ after it */
 
+static int add_warning(struct full_result *r, const char *text) {
+    const char **list = arena_alloc(&r->arena, (r->pub.n_warnings + 1) * sizeof(*list));
+
+    if (!list)
+        return -ENOMEM;
+    if (r->pub.n_warnings)
+        memcpy(list, r->pub.warnings, r->pub.n_warnings * sizeof(*list));
+    list[r->pub.n_warnings] = arena_strdup(&r->arena, text);
+    if (!list[r->pub.n_warnings])
+        return -ENOMEM;
+    r->pub.warnings = list;
+    r->pub.n_warnings++;
+    return 0;
+}
+
+int report_certificate(struct mayfly_result *result, const struct certificate *counted,
+                       struct err *err) {
+    struct full_result *r = full(result);
+    const struct {
+        const char *name;
+        uint64_t n;
+    } counts[] = {
+        {"processes", counted->processes},   {"cgroups", counted->cgroups},
+        {"mounts", counted->mounts},         {"IPC objects", counted->ipc_objects},
+        {"namespaces", counted->namespaces}, {"bytes of temporary files", counted->temp_bytes},
+        {"descriptors", counted->fds},
+    };
+    struct mayfly_certificate *c = arena_alloc(&r->arena, sizeof(*c));
+
+    if (!c)
+        return err_oom(err);
+    *c = (struct mayfly_certificate){.processes = counted->processes,
+                                     .cgroups = counted->cgroups,
+                                     .mounts = counted->mounts,
+                                     .ipc_objects = counted->ipc_objects,
+                                     .namespaces = counted->namespaces,
+                                     .temp_bytes = counted->temp_bytes,
+                                     .fds = counted->fds};
+    r->pub.certificate = c;
+    for (size_t i = 0; i < ARRAY_LEN(counts); i++) {
+        char text[160];
+
+        if (!counts[i].n)
+            continue;
+        if (counts[i].n == UINT64_MAX)
+            (void)snprintf(text, sizeof(text),
+                           "certificate: whether %s of the box are left could not be seen",
+                           counts[i].name);
+        else
+            (void)snprintf(text, sizeof(text),
+                           "certificate: %llu %s of the box were left after the run",
+                           (unsigned long long)counts[i].n, counts[i].name);
+        if (add_warning(r, text) < 0)
+            return err_oom(err);
+    }
+    return 0;
+}
+
 static struct span kept(const struct mayfly_stream *s) { return (struct span){s->data, s->len}; }
 
 static bool in_argv(const struct plan *plan, const char *word) {

@@ -6,6 +6,7 @@
 #define MAYFLY_LIB_REPORT_H
 
 #include "box/box.h"
+#include "box/certificate.h"
 #include "control/control.h"
 #include "lib/hints.h"
 #include "mayfly.h"
@@ -15,6 +16,9 @@ int report_new(const struct plan *plan, struct mayfly_result **ret_result, struc
 /* Verifies every control that is on against the view and notes the evidence. The first that is not in force is an error. */
 int report_controls(struct mayfly_result *result, const struct plan *plan, const struct view *view,
                     struct err *err);
+/* What was left. Whatever is not 0 is a warning too. */
+int report_certificate(struct mayfly_result *result, const struct certificate *counted,
+                       struct err *err);
 /* What hints need to know of the input; while it is there. */
 struct hint_given report_given(const struct plan *plan, const struct box_input *input);
 /* The rest, once the box is reaped. Takes the output. */

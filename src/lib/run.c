@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "box/box.h"
+#include "box/certificate.h"
 #include "box/evidence.h"
 #include "box/sweep.h"
 #include "control/control.h"
@@ -35,6 +36,7 @@ struct mayfly_box {
     struct box *box;
     struct box_input input;
     struct hint_given given;
+    struct remembered *remembered; /* with "attest": what the box had, to know it again */
     bool started, waited;
     struct mayfly_result *result; /* being put together */
 };
@@ -184,10 +186,25 @@ static int attest(mayfly_box *b, struct err *err) {
     struct view view;
 
     evidence_view(b->box, b->plan, &host, &view);
-    return report_controls(b->result, b->plan, &view, err);
+    int r = report_controls(b->result, b->plan, &view, err);
+    if (r == 0 && certificate_remember(b->box, &b->remembered) < 0)
+        r = err_oom(err);
+    return r;
+}
+
+/* Counts what is left, now that nothing should be. */
+static int certify(mayfly_box *b, struct err *err) {
+    struct certificate counted;
+
+    if (!b->remembered)
+        return 0;
+    certificate_count(b->box, b->remembered, &counted);
+    certificate_forget(TAKE_PTR(b->remembered));
+    return report_certificate(b->result, &counted, err);
 }
 
 static void free_box(mayfly_box *b) {
+    certificate_forget(b->remembered);
     box_close(b->box);
     plan_free(b->plan);
     mayfly_result_free(b->result);
@@ -277,6 +294,9 @@ int mayfly_wait(mayfly_box *b, mayfly_result **ret_result, struct mayfly_error *
     int r = box_supervise(b->box, &b->input, &output, &err);
     if (r == 0) {
         box_reap(b->box);
+        r = certify(b, &err);
+    }
+    if (r == 0) {
         /* A command that was executed and whose end is not known has no result. */
         if (b->box->untold && b->box->state == BOX_ENDED)
             r = err_set(&err, ERR_INTERNAL, -EIO, "", "run it again",

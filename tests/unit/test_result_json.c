@@ -314,6 +314,33 @@ static void checks_say_yes_no_or_covered(void **unused) {
     json_decref(o);
 }
 
+static void a_certificate_is_there_when_it_was_asked_for(void **unused) {
+    const struct mayfly_certificate c = {.processes = 1,
+                                         .cgroups = 2,
+                                         .mounts = 3,
+                                         .ipc_objects = UINT64_MAX,
+                                         .namespaces = 5,
+                                         .temp_bytes = 6,
+                                         .fds = 0};
+    static const char *const names[] = {"processes",  "cgroups",   "mounts", NULL,
+                                        "namespaces", "tempBytes", "fds"};
+    mayfly_result r = plain_result();
+
+    (void)unused;
+    json_t *o = parse(result_to_json(&r));
+    assert_null(json_object_get(o, "certificate"));
+    json_decref(o);
+    r.certificate = &c;
+    o = parse(result_to_json(&r));
+    const json_t *got = json_object_get(o, "certificate");
+    assert_int_equal(json_object_size(got), 7);
+    for (int i = 0; i < 7; i++)
+        if (names[i])
+            assert_int_equal(json_integer_value(json_object_get(got, names[i])), i < 6 ? i + 1 : 0);
+    assert_true(json_is_null(json_object_get(got, "ipcObjects")));
+    json_decref(o);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_promised_field_is_there),
@@ -327,6 +354,7 @@ int main(void) {
         cmocka_unit_test(signals_have_their_names),
         cmocka_unit_test(limits_say_their_unit_and_who_enforces_them),
         cmocka_unit_test(controls_are_listed_once_any_was_read_back),
+        cmocka_unit_test(a_certificate_is_there_when_it_was_asked_for),
         cmocka_unit_test(text_from_elsewhere_need_not_be_utf8),
         cmocka_unit_test(a_failure_of_mayflys_own_has_the_shape_of_a_result),
         cmocka_unit_test(checks_say_yes_no_or_covered),
