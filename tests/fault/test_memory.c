@@ -112,8 +112,7 @@ static int one_policy(mayfly_policy **ret, struct mayfly_error *e) {
 
 /* 0, or the first error. */
 static int everything(struct mayfly_error *e) {
-    struct mayfly_input input = {
-        .code = code, .code_len = strlen(code), .stdin_data = "in", .stdin_len = 2};
+    struct mayfly_input input = {.stdin_data = "in", .stdin_len = 2};
     struct mayfly_gc_report report;
     mayfly_policy *policy = NULL;
     mayfly_box *box = NULL;

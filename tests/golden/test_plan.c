@@ -296,11 +296,14 @@ static void a_second_mount_at_the_root_is_not_in_force(void **unused) {
     struct host *host = calloc(1, sizeof(*host));
     struct evidence *inside = calloc(1, sizeof(*inside));
     struct policy *policy = python_policy();
+    struct err err = {0};
 
     (void)unused;
     assert_true(host && inside);
     user_subids(host);
-    policy->controls = BIT(CTL_MOUNT); /* nothing else is mounted then */
+    policy->controls = BIT(CTL_MOUNT); /* nothing else is mounted then, and code has no place */
+    if (policy_set_argv(policy, (const char *const[]){"true", NULL}, NULL, &err) < 0)
+        fail_msg("%s", err.message);
     struct plan *plan = make(policy, host);
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct view view = {.inside = inside, .plan = plan};

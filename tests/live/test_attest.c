@@ -491,7 +491,7 @@ static int check(const struct plan *built, const struct plan *wanted, bool blind
 
     if (report_new(wanted, &result, err) < 0)
         return err->code;
-    int r = box_open(built, &box, err);
+    int r = box_open(built, NULL, &box, err);
     if (r == 0) {
         evidence_view(box, wanted, &host, &view);
         shown = view.filter != NULL;

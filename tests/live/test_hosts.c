@@ -319,6 +319,36 @@ static void every_control_is_in_force_whatever_the_policy(void **state) {
     mayfly_result_free(r);
 }
 
+/* Exit status of an attested run in a mount namespace whose mounts have been given `propagation`. */
+static int run_with_mounts(unsigned long propagation) {
+    int status = 0;
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        if (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+            mount("none", "/", NULL, MS_REC | MS_SHARED, NULL) < 0)
+            _exit(77);
+        if (propagation != MS_SHARED &&
+            (unshare(CLONE_NEWNS) < 0 || mount("none", "/", NULL, MS_REC | propagation, NULL) < 0))
+            _exit(77);
+        (void)execl(live_env("MAYFLY_BIN"), "mayfly", "run", "--attest", "--rootfs",
+                    live_env("MAYFLY_ROOTFS"), "--volume", "/etc:/tmp/etc", "true", NULL);
+        _exit(99);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* As systemd makes them on every host, and a container engine passes them on. */
+static void mounts_with_peers_are_no_hindrance_and_get_none_in_the_box(void **state) {
+    (void)state;
+    if (geteuid() != 0)
+        live_skip("root", "mounts of a host are given peers by root");
+    assert_int_equal(run_with_mounts(MS_SHARED), 0);
+    assert_int_equal(run_with_mounts(MS_SLAVE), 0);
+}
+
 static void without_attest_nothing_is_claimed(void **state) {
     (void)state;
     mayfly_result *r = live_sh("exit 0", NULL);
@@ -457,6 +487,7 @@ int main(void) {
         cmocka_unit_test(other_processes_of_our_cgroup_stay_where_they_are),
         cmocka_unit_test(every_control_is_in_force_with_evidence),
         cmocka_unit_test(every_control_is_in_force_whatever_the_policy),
+        cmocka_unit_test(mounts_with_peers_are_no_hindrance_and_get_none_in_the_box),
         cmocka_unit_test(without_attest_nothing_is_claimed),
         cmocka_unit_test(a_wall_that_the_kernel_lacks_is_said_to_be_missing),
         cmocka_unit_test(a_policy_without_some_control_cannot_be_made),
