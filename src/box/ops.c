@@ -361,7 +361,8 @@ static int op_loopback(struct op_ctx *ctx) {
 
 static int op_caps_bound(const struct op *op, struct op_ctx *ctx) {
     unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-                         SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+                         SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED |
+                         op->flags;
 
     for (unsigned long cap = 0; cap <= op->a; cap++)
         if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)

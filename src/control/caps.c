@@ -20,12 +20,19 @@
 
 static int plan_caps(const struct policy *policy UNUSED, const struct host *host, struct plan *plan,
                      struct err *err UNUSED) {
+    /* Without no_new_privs, Landlock and seccomp take CAP_SYS_ADMIN, so the change of identity must not drop it and
+     * nothing can after seccomp: execve does, since the bounding set is empty and root is nobody special. */
+    bool late = !plan_has(plan, CTL_NONEWPRIVS);
+
     plan_add(plan, (struct op){.stage = STAGE_PIVOT,
                                .kind = OP_CAPS_BOUND,
                                .control = CTL_CAPS,
                                .a = host->cap_last,
+                               .flags = late ? SECBIT_NO_SETUID_FIXUP : 0,
                                .why = "a file with capabilities would give them back; and uid 0 "
                                       "in the box should mean nothing"});
+    if (late)
+        return 0;
     plan_add(plan, (struct op){.stage = STAGE_SEAL,
                                .kind = OP_CAPS_NONE,
                                .control = CTL_CAPS,

@@ -5,8 +5,10 @@
  */
 #include "control/all.h"
 
+#include <linux/securebits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "linux/procfs.h"
 
@@ -14,6 +16,15 @@
 
 static int plan_identity(const struct policy *policy, const struct host *host, struct plan *plan,
                          struct err *err UNUSED) {
+    /* caps.c does the same where it is on. */
+    if (!plan_has(plan, CTL_NONEWPRIVS) && !plan_has(plan, CTL_CAPS))
+        plan_add(plan, (struct op){.stage = STAGE_SEAL,
+                                   .kind = OP_PRCTL,
+                                   .control = CTL_IDENTITY,
+                                   .a = PR_SET_SECUREBITS,
+                                   .b = SECBIT_NO_SETUID_FIXUP,
+                                   .why = "without no_new_privs, Landlock and seccomp take a "
+                                          "capability, until execve drops it"});
     if (!host->ids.groups_kept)
         plan_add(plan, (struct op){
                            .stage = STAGE_SEAL,
@@ -26,10 +37,8 @@ static int plan_identity(const struct policy *policy, const struct host *host, s
                                .a = policy->uid,
                                .b = policy->gid,
                                .why = "the box's root owns the image's files and init"});
-    /* Without no_new_privs seccomp comes first (registry.c), and it refuses openat2: then init goes there, and the
-     * payload with it. */
     plan_add(plan,
-             (struct op){.stage = plan_has(plan, CTL_NONEWPRIVS) ? STAGE_SEAL : STAGE_PIVOT,
+             (struct op){.stage = STAGE_SEAL,
                          .kind = OP_CHDIR,
                          .control = CTL_IDENTITY,
                          .path = policy->workdir ? policy->workdir : plan->home,

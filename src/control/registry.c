@@ -87,21 +87,9 @@ static bool has_place(const struct plan *plan, enum control_id id) {
     return !mounts || plan_has(plan, CTL_MOUNT);
 }
 
-/* The order of planning. Landlock and seccomp take no_new_privs or CAP_SYS_ADMIN: where the former is off, they come
- * before the capabilities go. */
-static enum control_id nth(const struct plan *plan, int i) {
-    static const enum control_id before[] = {CTL_LANDLOCK, CTL_SECCOMP, CTL_IDENTITY, CTL_CAPS,
-                                             CTL_NONEWPRIVS};
-
-    if (plan_has(plan, CTL_NONEWPRIVS) || i < CTL_IDENTITY || i > CTL_SECCOMP)
-        return (enum control_id)i;
-    return before[i - CTL_IDENTITY];
-}
-_Static_assert(CTL_SECCOMP - CTL_IDENTITY == 4, "nth() names all from identity to seccomp");
-
 int controls_plan(struct plan *plan, struct err *err) {
     for (int i = 0; i < CTL__N; i++) {
-        enum control_id id = nth(plan, i);
+        enum control_id id = (enum control_id)i;
         if (!plan_has(plan, id))
             continue;
         if (!has_place(plan, id)) {

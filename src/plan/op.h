@@ -55,7 +55,7 @@ enum op_kind {
     OP_PIVOT,      /* slot: fchdir, pivot_root(".", "."), umount2(".", MNT_DETACH) */
     OP_HOSTNAME,   /* value */
     OP_LOOPBACK,   /* lo up */
-    OP_CAPS_BOUND, /* a: last capability: PR_CAPBSET_DROP of each, securebits locked */
+    OP_CAPS_BOUND, /* a: last capability: PR_CAPBSET_DROP of each, securebits locked; flags: more of them */
     OP_SHED_HOST, /* wipe argv, environment and heap inherited from the supervisor; not dumpable; own name */
     /* SEAL */
     OP_SESSION, /* setsid */
