@@ -28,6 +28,7 @@ enum members { MEMBERS_NONE, MEMBERS_SELF, MEMBERS_OTHERS };
 struct place {
     char dir[CG_PATH];
     bool exists, top; /* top: the real root of the hierarchy */
+    bool threaded;    /* only threads can be put into its children (cgroup.type) */
     int denied;       /* 0: children can be made and filled here; else -errno */
     int control;      /* 0: cgroup.subtree_control may be written; else -errno */
     enum members members;
@@ -58,6 +59,28 @@ static enum members read_members(int dirfd, struct cg_layout *l) {
     return strcmp(text, self) ? MEMBERS_OTHERS : MEMBERS_SELF;
 }
 
+/* A child of a cgroup that is threaded, or the root of threaded ones, can hold no process: it would be
+ * "domain invalid", and clone3 into it EOPNOTSUPP. */
+static bool is_threaded(int dirfd, struct cg_layout *l) {
+    char type[32];
+    ssize_t n = file_read_at(dirfd, "cgroup.type", type, sizeof(type));
+
+    cg_unread(l, n < 0 ? (int)n : 0); /* the root has none: ENOENT */
+    return n > 0 && strcmp(type, "domain") != 0;
+}
+
+/* A slice, and a user manager's own cgroup, is systemd's to configure even where its files are the user's:
+ * it takes controllers out of such a cgroup's subtree_control as soon as no unit asks for them, and the limits
+ * of a box below would be gone in the middle of a run. What it leaves alone is a scope or service with Delegate=. */
+static bool is_systemds(const char *dir) {
+    const char *name = strrchr(dir, '/');
+    size_t len = strlen(dir);
+
+    name = name ? name + 1 : dir;
+    return geteuid() != 0 && ((len > 6 && strcmp(dir + len - 6, ".slice") == 0) ||
+                              strncmp(name, "user@", 5) == 0 || strcmp(name, "init.scope") == 0);
+}
+
 /* Looks at p->dir and fills the rest. */
 static void look(struct place *p, unsigned want, struct cg_layout *l) {
     int fd _cleanup_fd_ = open(p->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -69,6 +92,8 @@ static void look(struct place *p, unsigned want, struct cg_layout *l) {
     cg_unread(l, p->denied);
     if (fd < 0)
         return;
+    if (p->denied == 0 && (p->threaded = is_threaded(fd, l)))
+        p->denied = -EOPNOTSUPP;
     if (!want) /* only CPU time is asked for, as on a hybrid host: every v2 cgroup has that */
         return;
     p->has = read_controllers(fd, "cgroup.controllers", l);
@@ -129,7 +154,7 @@ static void search_up(const char *root, const char *from, unsigned want, struct 
             (void)str_copy(s->giver, sizeof(s->giver), p.dir);
             s->giver_has = p.has;
         }
-        if (p.denied == 0 &&
+        if (p.denied == 0 && !is_systemds(p.dir) &&
             (!s->best.dir[0] || score(p.usable & want) > score(s->best.usable & want)))
             s->best = p;
         s->top_has = p.has;
@@ -160,6 +185,11 @@ static void why_denied(enum cg_controller c, const struct search *s, const char 
 
     if (!s->near.exists)
         cg_why(ret, c, "no cgroup directory %s; mount cgroup2 on %s", dir, root);
+    else if (s->near.threaded)
+        cg_why(ret, c,
+               "cgroup %s is threaded, so no box, and no %s, can be below it; name another with "
+               "--cgroup-parent, one whose cgroup.type is domain",
+               dir, name);
     else if (s->near.denied == -EROFS)
         cg_why(ret, c,
                "%s is read-only, so no %s; in a container: --cgroupns=private and a "

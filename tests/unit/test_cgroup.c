@@ -172,11 +172,11 @@ static void v2_nearest_ancestor_that_has_all_wins(void **state) {
     struct tree *t = *state;
     struct cg_layout l;
     cgroup(t, "", ALL "\n", ALL "\n", "");
-    cgroup(t, "/a.slice", ALL "\n", "memory pids cpu\n", "");
-    cgroup(t, "/a.slice/me.scope", "memory pids cpu\n", "", "1\n2\n");
-    detect_v2(t, "/a.slice/me.scope", NULL, &l);
+    cgroup(t, "/a", ALL "\n", "memory pids cpu\n", "");
+    cgroup(t, "/a/me.scope", "memory pids cpu\n", "", "1\n2\n");
+    detect_v2(t, "/a/me.scope", NULL, &l);
     assert_one_v2(&l, LIMITS | BIT(CG_ACCT), 0, false);
-    assert_parent(t, &l.hier[0], "/a.slice");
+    assert_parent(t, &l.hier[0], "/a");
 }
 
 static void v2_only_what_is_missing_is_switched_on(void **state) {
@@ -249,16 +249,61 @@ static void v2_nothing_delegated_names_the_cgroup_and_the_command(void **state) 
 static void v2_a_partial_delegation_gives_what_there_is(void **state) {
     struct tree *t = *state;
     struct cg_layout l;
+    char self[32];
+    snprintf(self, sizeof(self), "%d\n", (int)getpid());
     cgroup(t, "", ALL "\n", ALL "\n", "");
     cgroup(t, "/user@1000.service", "memory pids\n", "memory pids\n", "");
-    cgroup(t, "/user@1000.service/app", "memory pids\n", "", "9\n");
+    cgroup(t, "/user@1000.service/app.scope", "memory pids\n", "", self);
     not_ours(t, "");
-    detect_v2(t, "/user@1000.service/app", NULL, &l);
-    assert_one_v2(&l, BIT(CG_MEMORY) | BIT(CG_PIDS) | BIT(CG_ACCT), 0, false);
-    assert_parent(t, &l.hier[0], "/user@1000.service");
+    detect_v2(t, "/user@1000.service/app.scope", NULL, &l);
+    assert_one_v2(&l, BIT(CG_MEMORY) | BIT(CG_PIDS) | BIT(CG_ACCT), BIT(CG_MEMORY) | BIT(CG_PIDS),
+                  true);
+    assert_parent(t, &l.hier[0], "/user@1000.service/app.scope");
     assert_says(l.why[CG_CPU], "cpu is not delegated");
     assert_says(l.why[CG_CPU], "Delegate=cpu");
     assert_says(l.why[CG_CPU], "user@.service");
+}
+
+/* systemd takes controllers out of its slices when no unit of its own needs them any more. */
+static void v2_a_users_slice_is_systemds_and_not_ours(void **state) {
+    struct tree *t = *state;
+    struct cg_layout l;
+    char self[32];
+    snprintf(self, sizeof(self), "%d\n", (int)getpid());
+    cgroup(t, "", ALL "\n", ALL "\n", "");
+    cgroup(t, "/user@7.service", ALL "\n", ALL "\n", "");
+    cgroup(t, "/user@7.service/app.slice", ALL "\n", ALL "\n", "");
+    cgroup(t, "/user@7.service/app.slice/term.scope", ALL "\n", "", "1\n2\n");
+    cgroup(t, "/user@7.service/app.slice/run-1.scope", ALL "\n", "", self);
+    not_ours(t, "");
+    detect_v2(t, "/user@7.service/app.slice/term.scope", NULL, &l);
+    assert_one_v2(&l, BIT(CG_ACCT), 0, false);
+    for (int c = 0; c < CG_ACCT; c++)
+        assert_says(l.why[c], "systemd-run --user --scope -p Delegate=yes");
+    detect_v2(t, "/user@7.service/app.slice/run-1.scope", NULL, &l);
+    assert_one_v2(&l, LIMITS | BIT(CG_ACCT), LIMITS, true);
+    assert_parent(t, &l.hier[0], "/user@7.service/app.slice/run-1.scope");
+}
+
+/* Only threads can go into what is below such a cgroup. */
+static void v2_a_threaded_cgroup_is_passed_by_or_refused(void **state) {
+    struct tree *t = *state;
+    struct cg_layout l;
+    static const char *const types[] = {"threaded\n", "domain threaded\n", "domain invalid\n"};
+    cgroup(t, "", ALL "\n", ALL "\n", "");
+    cgroup(t, "/t", "cpu pids\n", "cpu pids\n", "");
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        put(t->root, "t/cgroup.type", types[i]);
+        detect_v2(t, "/t", NULL, &l);
+        assert_one_v2(&l, LIMITS | BIT(CG_ACCT), 0, false);
+        assert_parent(t, &l.hier[0], "");
+        detect_v2(t, "/", "/t", &l);
+        assert_int_equal(l.n, 0);
+        for (int c = 0; c < CG__N; c++) {
+            assert_says(l.why[c], "threaded");
+            assert_says(l.why[c], "--cgroup-parent");
+        }
+    }
 }
 
 static void v2_of_equals_the_nearest_wins(void **state) {
@@ -713,6 +758,8 @@ int main(void) {
         ON_TREE(v2_with_others_in_our_cgroup_the_reason_says_so),
         ON_TREE(v2_nothing_delegated_names_the_cgroup_and_the_command),
         ON_TREE(v2_a_partial_delegation_gives_what_there_is),
+        ON_TREE(v2_a_users_slice_is_systemds_and_not_ours),
+        ON_TREE(v2_a_threaded_cgroup_is_passed_by_or_refused),
         ON_TREE(v2_of_equals_the_nearest_wins),
         ON_TREE(v2_write_access_to_the_directory_alone_is_not_enough),
         ON_TREE(v2_a_kernel_without_a_controller_is_named),
