@@ -28,6 +28,8 @@ ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE $(WARN) -fPIC -fvisibility=hidden $(HARDEN
              -Isrc -Iinclude -I$(B)/gen $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(LDHARD) $(LDFLAGS)
 LIBS    := -ljansson -lseccomp -lm
+# Where sd-bus is, a small program that asks the systemd user manager for cgroups; mayfly does without.
+DELEGATE := $(if $(wildcard /usr/include/systemd/sd-bus.h),$(B)/mayfly-delegate)
 
 # V=1 shows the commands
 says     = $(if $(V),,@printf '  %-6s %s\n' $(1) $@;)
@@ -52,14 +54,14 @@ FILTER   := $(B)/gen/seccomp_default.h
         clean distclean
 .DELETE_ON_ERROR:
 
-all: $(B)/mayfly $(B)/libmayfly.a $(B)/libmayfly.so.0 ## build the program and the library (default)
+all: $(B)/mayfly $(B)/libmayfly.a $(B)/libmayfly.so.0 $(DELEGATE) ## build the program and the library (default)
 	@:
 
 # ------------------------------------------------------------------ the user's commands
 
 run: ## run a demonstration in a box, or CODE='print(1)'
 	@scripts/deps.sh build
-	@$(MAKE) --no-print-directory -s $(B)/mayfly rootfs
+	@$(MAKE) --no-print-directory -s $(B)/mayfly $(DELEGATE) rootfs
 	@if [ -n "$$CODE" ]; then set -- -c "$$CODE"; else set -- scripts/demo.py; fi; \
 	    [ "$$(id -u)" = 0 ] || $(B)/mayfly doctor >/dev/null || set -- --limits=best-effort "$$@"; \
 	    exec $(B)/mayfly python --rootfs build/rootfs --stats "$$@"
@@ -98,6 +100,7 @@ rootfs: ## make the Python rootfs, build/rootfs (at once when it is up to date)
 
 install: all ## install to PREFIX (/usr/local), below DESTDIR
 	install -D -m 755 $(B)/mayfly $(DESTDIR)$(PREFIX)/bin/mayfly
+	$(if $(DELEGATE),install -D -m 755 $(DELEGATE) $(DESTDIR)$(PREFIX)/libexec/mayfly/mayfly-delegate)
 	install -D -m 644 include/mayfly.h $(DESTDIR)$(PREFIX)/include/mayfly.h
 	install -D -m 644 $(B)/libmayfly.a $(DESTDIR)$(PREFIX)/lib/libmayfly.a
 	install -D -m 755 $(B)/libmayfly.so.0 $(DESTDIR)$(PREFIX)/lib/libmayfly.so.0
@@ -117,6 +120,9 @@ distclean: ## remove all of build/
 $(B)/mayfly: $(CLI_OBJ) $(JSON_OBJ) $(B)/libmayfly.a
 	$(call says,LINK) $(CC) $(PIE) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
+$(B)/mayfly-delegate: $(call obj,src/delegate/delegate.c)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lsystemd
+
 $(B)/libmayfly.a: $(LIB_OBJ)
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
@@ -131,7 +137,7 @@ $(filter-out %/test_probes,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libm
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
-tests: $(TESTS) $(B)/mayfly $(B)/mayfly-lab
+tests: $(TESTS) $(B)/mayfly $(B)/mayfly-lab $(DELEGATE)
 	@:
 
 $(B)/bench: $(B)/obj/tests/bench/bench.o $(B)/libmayfly_test.a

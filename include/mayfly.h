@@ -232,6 +232,16 @@ struct mayfly_gc_report {
  * this process's own runs are made. */
 MAYFLY_API int mayfly_gc(int all, struct mayfly_gc_report *ret_report, struct mayfly_error *error);
 
+/* For users on a systemd host, who own no cgroup: moves the calling process into a scope of its own, with a cgroup
+ * subtree in which limits can be put in force, which it asks the systemd user manager for; the scope is gone when the
+ * process is. The program `mayfly` does so before a run; a library does not unasked. Call it before the first box is
+ * opened. Takes some milliseconds (one program, one D-Bus call), at most six seconds where the manager hangs. 1: moved;
+ * 0: not needed (root, a user who has a delegated cgroup, a policy that names one; `policy` may be NULL); -ENOTSUP: there
+ * is no manager, or it refused, and the message says so. `helper` is the path of the program mayfly-delegate; NULL: it is
+ * beside the running program, or in libexec/mayfly. */
+MAYFLY_API int mayfly_delegate(const mayfly_policy *policy, const char *helper,
+                               struct mayfly_error *error);
+
 /* One field of a policy, for front ends that make their flags and their help from it. NULL past the end. */
 struct mayfly_field {
     const char *name, *flag; /* "memory", "--memory"; flag NULL: none */

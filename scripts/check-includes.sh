@@ -17,11 +17,13 @@ declare -A may=(
     [lib]="box control plan policy image linux mayfly.h"
     [json]="mayfly.h"
     [cli]="json mayfly.h"
+    [delegate]=""
     [lab]="json mayfly.h"
 )
 # Headers that only the files matching the pattern may include.
 declare -A only=(
     ["<jansson.h>"]='^src/(policy/[a-z_]*_json|json/[a-z_]*)\.[ch]$'
+    ["<systemd/sd-bus.h>"]='^src/delegate/delegate\.c$'
     ["<seccomp.h>"]='^src/control/seccomp_compile\.c$'
 )
 

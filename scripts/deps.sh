@@ -11,7 +11,7 @@ set -euo pipefail
 
 # The rootfs needs no set of its own: rootfs/build.sh gets by on apt, dpkg and tar.
 build="gcc libc6-dev libjansson-dev libseccomp-dev"
-test="gcc libc6-dev libcmocka-dev iproute2 uidmap user-mode-linux"
+test="gcc libc6-dev libcmocka-dev iproute2 uidmap user-mode-linux libsystemd-dev"
 lint="clang clang-format clang-tidy cppcheck shellcheck"
 
 case $(dpkg --print-architecture 2>/dev/null || echo none) in

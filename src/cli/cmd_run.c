@@ -218,6 +218,29 @@ static int exit_status(const mayfly_result *r, int signal_fd) {
     return r->exit_code >= 0 ? r->exit_code : EXIT_MAYFLY;
 }
 
+/* Where a limit cannot be had for want of a cgroup, why asking for one did not help belongs to the answer. */
+static void add_refusal(struct mayfly_error *error, const struct mayfly_error *refusal) {
+    const char *const limits[] = {"memory", "cpu", "pids"};
+    size_t len = strlen(error->message);
+
+    for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+        if (refusal->code && error->kind == MAYFLY_E_UNSUPPORTED &&
+            strcmp(error->control, limits[i]) == 0)
+            (void)snprintf(error->message + len, sizeof(error->message) - len, " (%.200s)",
+                           refusal->message);
+}
+
+static int run_delegated(const mayfly_policy *policy, const struct mayfly_input *input,
+                         mayfly_result **ret_result, struct mayfly_error *error) {
+    struct mayfly_error refusal = {0};
+
+    (void)mayfly_delegate(policy, NULL, &refusal);
+    int r = mayfly_run(policy, input, ret_result, error);
+    if (r < 0)
+        add_refusal(error, &refusal);
+    return r;
+}
+
 static int execute(const struct request *rq) {
     int signals = watch_signals();
     struct mayfly_input input = {.code = rq->code,
@@ -229,7 +252,7 @@ static int execute(const struct request *rq) {
     struct mayfly_error error = {0};
     mayfly_result *result = NULL;
 
-    if (mayfly_run(rq->policy, &input, &result, &error) < 0)
+    if (run_delegated(rq->policy, &input, &result, &error) < 0)
         return fail(rq, &error);
     int status = exit_status(result, signals);
     sigset_t none;
@@ -276,8 +299,10 @@ int cmd_plan(const struct command *self, int argc, char **argv) {
     int r = request_parse(&rq, argc - 1, argv + 1, &error);
     if (r == 0 && rq.help)
         self->help(self);
-    else if (r == 0)
+    else if (r == 0) {
+        (void)mayfly_delegate(rq.policy, NULL, NULL); /* as the run would */
         r = mayfly_plan_text(rq.policy, &text, &error);
+    }
     if (r < 0)
         complain("%s", error.message);
     else if (text)

@@ -26,5 +26,6 @@ int report_finish(struct mayfly_result *result, struct box *box, const struct hi
                   struct box_output *output, struct err *err);
 
 void export_error(struct mayfly_error *error, const struct err *err);
+const struct policy *policy_inner(const mayfly_policy *policy);
 
 #endif

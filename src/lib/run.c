@@ -41,6 +41,8 @@ struct mayfly_box {
     struct mayfly_result *result; /* being put together */
 };
 
+const struct policy *policy_inner(const mayfly_policy *policy) { return policy->inner; }
+
 const char *mayfly_version(void) { return MAYFLY_VERSION; }
 
 void export_error(struct mayfly_error *error, const struct err *err) {

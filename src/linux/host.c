@@ -283,6 +283,12 @@ static void forget_facts(void) {
     facts_lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
+void host_forget(void) {
+    (void)pthread_mutex_lock(&facts_lock);
+    facts_known = false;
+    (void)pthread_mutex_unlock(&facts_lock);
+}
+
 const struct host *host_facts(void) {
     (void)pthread_mutex_lock(&facts_lock);
     if (!fork_watched)

@@ -43,6 +43,8 @@ struct host {
 /* The facts of this process, read at the first call (any thread), never freed. NULL while they cannot be read, for lack
  * of descriptors or memory: errno says which, and the next call tries again. */
 const struct host *host_facts(void);
+/* The next host_facts() reads them anew. The old ones are overwritten: no box of this process may live. */
+void host_forget(void);
 /* Reads them anew into *ret. `cgroup_parent` as cg_source's. 0, or ret->unread. */
 int host_read(struct host *ret, const char *cgroup_parent);
 /* "5.10.0-28-amd64" -> KERNEL(5, 10); 0 if it is not a version. */

@@ -6,10 +6,12 @@
 # status is lost with the kernel, so the init program (uml-init.sh) prints one, after which the
 # kernel has nothing left to do and is killed, as it is when the time is up.
 #
-# Usage: tests/hosts/uml.sh [--root|--delegated|--undelegated] [--subids] -- COMMAND...
+# Usage: tests/hosts/uml.sh [--root|--delegated|--undelegated|--systemd] [--subids] -- COMMAND...
 #   --root         as root, in the root cgroup (default)
 #   --delegated    as a user, in a cgroup of a subtree that the user owns, controllers switched on
 #   --undelegated  as a user, in a cgroup of root's
+#   --systemd      on a Debian that systemd has booted (systemd-rootfs.sh makes it), as two users, one
+#                  with subordinate ids, each logged in
 #   --subids       the user has subordinate ids
 # The working directory is the checkout. Limits: $UML_TIMEOUT_S (600), $UML_MEM_MB (1536).
 set -euo pipefail
@@ -20,16 +22,18 @@ mode=root
 subids=
 while [ "${1:-}" != -- ]; do
     case ${1:-} in
-        --root | --delegated | --undelegated) mode=${1#--} ;;
+        --root | --delegated | --undelegated | --systemd) mode=${1#--} ;;
         --user) mode=undelegated ;;
         --subids) subids=$1 ;;
-        *) echo "usage: $0 [--root|--delegated|--undelegated] [--subids] -- COMMAND..." >&2 && exit 2 ;;
+        *) echo "usage: $0 [--root|--delegated|--undelegated|--systemd] [--subids] -- COMMAND..." >&2 && exit 2 ;;
     esac
     shift
 done
 shift
 uml=$(command -v linux.uml) || { echo "uml: no linux.uml; the package is user-mode-linux" >&2 && exit 2; }
 
+init=uml-init.sh
+[ "$mode" != systemd ] || init=systemd-init.sh
 mem_mb=${UML_MEM_MB:-1536}
 dir=$(mktemp -d)
 pid=
@@ -63,7 +67,7 @@ export TMPDIR=$dir
 mkfifo "$dir/out"
 # A session of its own: the kernel's threads are processes, and are found by their group.
 setsid setpriv --pdeathsig KILL -- "$uml" rootfstype=hostfs rootflags=/ rw "mem=${mem_mb}M" quiet \
-    random.trust_cpu=on "uml_dir=$dir" umid=mayfly "init=$here/uml-init.sh" con0=null,fd:1 con=null \
+    random.trust_cpu=on "uml_dir=$dir" umid=mayfly "init=$here/$init" con0=null,fd:1 con=null \
     "MAYFLY_UML_JOB=$dir/job" </dev/null >"$dir/out" 2>&1 &
 pid=$!
 disown

@@ -1,0 +1,200 @@
+/*
+ * delegate.c: a cgroup subtree for this process, from the systemd user manager.
+ *
+ * The asking is done by a program of its own, mayfly-delegate, which knows D-Bus; what is known here
+ * is when to ask (a user, to whom no cgroup with all three limits is delegated, with a manager's bus
+ * in sight), where that program is, and how long to wait for it. It moves this process to another
+ * cgroup, so a library may not do it unasked.
+ */
+#include "mayfly.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/err.h"
+#include "base/fd.h"
+#include "lib/delegate.h"
+#include "lib/report.h"
+#include "linux/sys.h"
+
+#include "base/banned.h"
+
+/* The manager's own time, and what the helper may take on top to say that there was no answer. */
+enum { ASK_MS = 5000, GRACE_MS = 1000 };
+
+bool delegate_wanted(const struct host *host) {
+    const struct cg_layout *cg = &host->cg;
+
+    return host->ids.uid != 0 &&
+           (cg->where[CG_MEMORY] < 0 || cg->where[CG_CPU] < 0 || cg->where[CG_PIDS] < 0);
+}
+
+static bool is_socket(const char *dir, const char *name) {
+    char path[4096];
+    struct stat st;
+
+    return snprintf(path, sizeof(path), "%s/%s", dir, name) < (int)sizeof(path) &&
+           stat(path, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* $XDG_RUNTIME_DIR, or where su and cron forget to set it, what it would be. */
+static bool find_runtime_dir(char *ret, size_t size) {
+    const char *dir = getenv("XDG_RUNTIME_DIR");
+    int n = dir ? snprintf(ret, size, "%s", dir)
+                : snprintf(ret, size, "/run/user/%u", (unsigned)geteuid());
+
+    return n < (int)size && (is_socket(ret, "systemd/private") || is_socket(ret, "bus"));
+}
+
+bool delegate_has_bus(void) {
+    char dir[4000];
+
+    return find_runtime_dir(dir, sizeof(dir));
+}
+
+/* Beside the running program, as after `make`; where `make install` puts it; where packages do. */
+bool delegate_find(char *ret, size_t size) {
+    static const char *const places[] = {
+        "%s/mayfly-delegate", "%s/../libexec/mayfly/mayfly-delegate",
+        "/usr/local/libexec/mayfly/mayfly-delegate", "/usr/libexec/mayfly/mayfly-delegate"};
+    char self[2048];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+    self[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = '\0';
+    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
+        const char *rest = places[i][0] == '%' ? places[i] + 2 : places[i];
+        const char *dir = places[i][0] == '%' ? self : "";
+
+        if (snprintf(ret, size, "%s%s", dir, rest) < (int)size && access(ret, X_OK) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------ the helper */
+
+/* Of our environment it gets the one thing that it needs. */
+static int spawn(const char *path, const char *helper_argv[], const char *runtime_dir,
+                 int complaint, pid_t *ret_pid) {
+    const char *env[] = {runtime_dir, "LC_ALL=C", NULL};
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    sigset_t none, defaults;
+
+    if (posix_spawn_file_actions_init(&files) != 0)
+        return -ENOMEM;
+    if (posix_spawnattr_init(&attr) != 0) {
+        (void)posix_spawn_file_actions_destroy(&files);
+        return -ENOMEM;
+    }
+    (void)sigemptyset(&none);
+    (void)sigemptyset(&defaults);
+    (void)sigaddset(&defaults, SIGPIPE);
+    int r = posix_spawnattr_setsigmask(&attr, &none);
+    r = r ? r : posix_spawnattr_setsigdefault(&attr, &defaults);
+    r = r ? r : posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    r = r ? r : posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+    r = r ? r : posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+    r = r ? r : posix_spawn_file_actions_adddup2(&files, complaint, 2);
+    r = r ? r
+          : posix_spawn(ret_pid, path, &files, &attr, (char *const *)(uintptr_t)helper_argv,
+                        (char *const *)(uintptr_t)env);
+    (void)posix_spawnattr_destroy(&attr);
+    (void)posix_spawn_file_actions_destroy(&files);
+    return -r;
+}
+
+/* Its exit status; -ETIMEDOUT if it had to be killed. */
+static int await(pid_t pid) {
+    int status = 0, fd _cleanup_fd_ = sys_pidfd_open(pid);
+    struct pollfd p = {.fd = fd, .events = POLLIN};
+    int n = 0;
+
+    if (fd >= 0)
+        while ((n = poll(&p, 1, ASK_MS + GRACE_MS)) < 0 && errno == EINTR)
+            ;
+    if (fd >= 0 && n == 0)
+        (void)kill(pid, SIGKILL);
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return fd >= 0 && n == 0 ? -ETIMEDOUT : WIFEXITED(status) ? WEXITSTATUS(status) : -ECHILD;
+}
+
+static int ask(const char *path, const char *runtime_dir, struct err *err) {
+    char pid_text[16], time_text[16], said[300] = "";
+    const char *helper_argv[] = {path, pid_text, time_text, NULL};
+    int ends[2];
+    pid_t pid;
+
+    (void)snprintf(pid_text, sizeof(pid_text), "%d", (int)getpid());
+    (void)snprintf(time_text, sizeof(time_text), "%d", ASK_MS);
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_errno(err, ERR_SETUP, -errno, "", NULL, "a pipe for mayfly-delegate");
+    int in _cleanup_fd_ = ends[0], out _cleanup_fd_ = fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
+    (void)close(ends[1]);
+    int r = out < 0 ? -errno : spawn(path, helper_argv, runtime_dir, out, &pid);
+    fd_close(&out);
+    if (r < 0)
+        return err_errno(err, ERR_SETUP, r, "", NULL, "start %s", path);
+    int status = await(pid);
+    (void)fcntl(in, F_SETFL, O_NONBLOCK);
+    ssize_t n = fd_read_full(in, said, sizeof(said) - 1);
+    said[n > 0 ? n : 0] = '\0';
+    said[strcspn(said, "\n")] = '\0';
+    if (status == 0)
+        return 0;
+    if (status == -ETIMEDOUT)
+        (void)str_copy(said, sizeof(said), "no answer in time");
+    return err_set(err, ERR_UNSUPPORTED, -ENOTSUP, "",
+                   "run: systemd-run --user --scope -p Delegate=yes -- mayfly …, which says more",
+                   "no cgroup from the systemd user manager: %s", said[0] ? said : "it failed");
+}
+
+int delegate_ask(const char *helper, struct err *err) {
+    static const char name[] = "XDG_RUNTIME_DIR=";
+    char path[4096], runtime[4096];
+
+    (void)str_copy(runtime, sizeof(runtime), name);
+    if (!find_runtime_dir(runtime + strlen(name), sizeof(runtime) - strlen(name)))
+        return err_set(err, ERR_UNSUPPORTED, -ENOTSUP, "",
+                       "log in through PAM, or as root: loginctl enable-linger USER",
+                       "no systemd user manager in sight (%s)", runtime);
+    if (helper)
+        (void)str_copy(path, sizeof(path), helper);
+    else if (!delegate_find(path, sizeof(path)))
+        return err_set(err, ERR_UNSUPPORTED, -ENOTSUP, "",
+                       "install it (it is built where libsystemd-dev is), or run: systemd-run "
+                       "--user --scope -p Delegate=yes -- mayfly …",
+                       "the program mayfly-delegate is nowhere");
+    return ask(path, runtime, err);
+}
+
+int mayfly_delegate(const mayfly_policy *policy, const char *helper, struct mayfly_error *error) {
+    struct err err = {0};
+    const struct host *host;
+
+    if (policy && policy_inner(policy)->cgroup_parent)
+        return 0;
+    host = host_facts();
+    if (!host)
+        return host_unread(-errno, &err), export_error(error, &err), err.code;
+    if (!delegate_wanted(host))
+        return 0;
+    int r = delegate_ask(helper, &err);
+    if (r == 0)
+        host_forget();
+    export_error(error, &err);
+    return r < 0 ? r : 1;
+}
