@@ -136,7 +136,7 @@ hosts_end() {
     only="test_hosts.c test_first.c"
     uml_on "live on cgroup v2 as a user, not delegated" live userns $uml --undelegated --
     only="test_delegate.c"
-    if [ ! -x $build/mayfly-delegate ]; then
+    if [ ! -x "$build/mayfly-delegate" ]; then
         lacking "live on systemd" systemd "no mayfly-delegate was built (package libsystemd-dev)"
     elif ! tests/hosts/systemd-rootfs.sh build/systemd/rootfs.tar; then
         lacking "live on systemd" systemd "the archive of a Debian with systemd could not be made"

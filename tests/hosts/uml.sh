@@ -32,8 +32,8 @@ done
 shift
 uml=$(command -v linux.uml) || { echo "uml: no linux.uml; the package is user-mode-linux" >&2 && exit 2; }
 
-init=uml-init.sh
-[ "$mode" != systemd ] || init=systemd-init.sh
+init="uml-init.sh"
+[ "$mode" != systemd ] || init="systemd-init.sh"
 mem_mb=${UML_MEM_MB:-1536}
 dir=$(mktemp -d)
 pid=
