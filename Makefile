@@ -133,7 +133,7 @@ $(B)/libmayfly.so.0: $(LIB_OBJ)
 $(B)/libmayfly_test.a: $(LIB_OBJ) $(JSON_OBJ) $(filter-out %/main.o,$(CLI_OBJ)) $(TEST_AUX)
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
-$(filter-out %/test_probes,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
+$(filter-out %/test_probes %/test_attacks,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
@@ -159,7 +159,7 @@ $(call obj,src/lab/payload.c): private CPPFLAGS += -DLAB_HELPER='"$(LAB_HELPER)"
 $(B)/mayfly-lab: $(LAB_FIELDS) $(CLI_OBJ) $(JSON_OBJ) $(B)/libmayfly.a
 	$(call says,LINK) $(CC) $(PIE) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/tests/live/test_probes: $(B)/tests/%: $(B)/obj/tests/%.o $(LAB_FIELDS) $(LAB_OBJ) $(B)/libmayfly_test.a
+$(B)/tests/live/test_probes $(B)/tests/golden/test_attacks: $(B)/tests/%: $(B)/obj/tests/%.o $(LAB_FIELDS) $(LAB_OBJ) $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 

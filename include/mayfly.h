@@ -213,15 +213,61 @@ mayfly_outcome_name(enum mayfly_outcome outcome); /* "exited", "timed_out", … 
 MAYFLY_API int mayfly_plan_text(const mayfly_policy *policy, char **ret_text,
                                 struct mayfly_error *error);
 
-/* One finding of a host check. */
+/* An attack, as the tests try it: "PS6", "a fork bomb". */
+struct mayfly_attack {
+    const char *id, *title; /* static */
+};
+
+/* What a host check found of one control. */
 struct mayfly_check {
     const char *control, *summary, *source; /* static */
-    int answer; /* 1 can be put in force, 0 cannot, 2 cannot but is covered by others */
-    char why[320], remedy[240];
+    int answer;    /* 1 can be put in force, 0 cannot, 2 cannot but is covered by others */
+    char how[360]; /* by which mechanism, or how it would be */
+    char why[320]; /* answer 1: what could be better; else what is missing. "" where nothing is */
+    char remedy[480]; /* commands */
+    /* answer 0: */
+    char best_effort[240]; /* what --limits=best-effort does instead; "": it is refused then too */
+    const char *without;   /* what gets through, in words; static */
+    const struct mayfly_attack *through; /* attacks that nothing else here stops */
+    size_t n_through;
+    const struct mayfly_attack *thinner; /* attacks that fewer walls stop than should */
+    size_t n_thinner;
 };
-/* Whether each control can be put in force on this host. *ret_checks is malloc'ed, *ret_n entries. */
-MAYFLY_API int mayfly_doctor(const mayfly_policy *policy, struct mayfly_check **ret_checks,
-                             size_t *ret_n, struct mayfly_error *error);
+
+/* A feature of the kernel's that a control uses: since when there is one, and what is lost before. */
+struct mayfly_feature {
+    const char *name, *since, *without; /* static */
+    int here; /* by this kernel's version, or where it was tried by trying */
+};
+
+/* Something else that was looked at or tried: a call, a limit of this process's, delegation. */
+struct mayfly_look {
+    const char *name; /* static */
+    int good;
+    char found[320], remedy[480];
+};
+
+struct mayfly_report {
+    char kernel[65];
+    int root; /* as root, else as a user */
+    int ready; /* a default run works: every control can be had or is covered, and the trial succeeded */
+    struct mayfly_check *checks;
+    size_t n_checks;
+    struct mayfly_feature *features;
+    size_t n_features;
+    struct mayfly_look *looks;
+    size_t n_looks;
+    /* A box with everything, and in it a program that exits with 0. */
+    int trial_best_effort; /* with --limits=best-effort, since a limit cannot be had */
+    int trial;             /* 1 succeeded, 0 failed, -1 not made: `trial_error` says why */
+    double trial_ms;       /* from opening the box to its end, nothing left */
+    struct mayfly_error trial_error;
+};
+/* Looks at this host, tries the calls that a box is built with, and at the end a box. `policy` says what is wanted;
+ * nothing of it is executed. With `ask_manager` it first does what mayfly_delegate() does. */
+MAYFLY_API int mayfly_doctor(const mayfly_policy *policy, int ask_manager,
+                             struct mayfly_report **ret_report, struct mayfly_error *error);
+MAYFLY_API void mayfly_report_free(struct mayfly_report *report); /* accepts NULL */
 
 struct mayfly_gc_report {
     unsigned found; /* leftovers of dead runs */

@@ -13,7 +13,7 @@
 #include "base/banned.h"
 
 static bool oomed(const struct box_facts *f) {
-    return f->usage.oom_kills != UINT64_MAX && f->usage.oom_kills > 0;
+    return f->memory_exceeded || (f->usage.oom_kills != UINT64_MAX && f->usage.oom_kills > 0);
 }
 
 enum outcome outcome_decide(const struct box_facts *f, int *ret_exit, int *ret_signal) {

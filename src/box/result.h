@@ -19,7 +19,8 @@ struct box_facts {
     bool setup_failed; /* a row failed, or the command could not be executed */
     bool cancelled;
     bool wall_expired, cpu_expired;
-    bool output_full; /* and that was asked to kill */
+    bool memory_exceeded; /* as the supervisor's watch saw it: best effort */
+    bool output_full;     /* and that was asked to kill */
     bool have_status;
     int status;        /* wait status of the payload, from init */
     bool foreign_call; /* a system call of a foreign architecture was notified */

@@ -24,6 +24,7 @@
 
 #include "base/fd.h"
 #include "box/box.h"
+#include "box/watch.h"
 #include "linux/bpf.h"
 #include "linux/sys.h"
 
@@ -36,6 +37,7 @@ enum {
     OOM_WATCH_NS = 300000000,
     MAX_REFUSALS = 1000,    /* named: then they are refused without us */
     PASS_NS = 1000000000,   /* after a kill of ours, for a reader to take what there still is */
+    WATCH_NS = 50000000,    /* an eager process can take 100 MB in that time */
     LINGER_NS = 1000000000, /* init has reported the end but is not gone: it gets help */
 };
 
@@ -73,6 +75,7 @@ struct run {
     char *pending; /* read from source, not yet written; CHUNK bytes */
     size_t pending_at, pending_len;
     uint64_t wall_ns, next_cpu_ns, oom_until_ns, next_oom_ns, linger_ns; /* 0: none */
+    uint64_t next_watch_ns, watched_cpu_ms;                              /* best effort */
     uint64_t pass_until_ns;                                              /* 0: none */
     unsigned refusals;
     bool dead; /* init is gone */
@@ -257,6 +260,21 @@ static void notified(struct run *run) {
         fd_close(&box->listener);
 }
 
+/* Best effort: no cgroup counts, so the processes are added up here. */
+static void check_watch(struct run *run, uint64_t now) {
+    const struct plan *plan = run->box->plan;
+    struct watch_sum sum;
+
+    watch_look(run->box->ctx.init, plan->watch_memory_bytes, &sum);
+    if (plan->watch_memory_bytes && sum.memory_bytes > plan->watch_memory_bytes)
+        stop(run, &run->box->facts.memory_exceeded);
+    /* A process that nobody waited for takes its time along: what was seen once stays seen. */
+    run->watched_cpu_ms = MAX(run->watched_cpu_ms, sum.cpu_ms);
+    if (plan->watch_cpu && run->watched_cpu_ms >= plan->cpu_ms)
+        stop(run, &run->box->facts.cpu_expired);
+    run->next_watch_ns = run->killed ? 0 : now + WATCH_NS;
+}
+
 static void check_deadlines(struct run *run) {
     uint64_t now = now_ns();
 
@@ -268,6 +286,8 @@ static void check_deadlines(struct run *run) {
         check_cpu(run, now);
     if (run->next_oom_ns && now >= run->next_oom_ns)
         check_oom(run, now);
+    if (run->next_watch_ns && now >= run->next_watch_ns)
+        check_watch(run, now);
     if (run->pass_until_ns && now >= run->pass_until_ns)
         run->out.pass_fd = run->err.pass_fd = -1;
     if (run->linger_ns && now >= run->linger_ns) {
@@ -277,8 +297,8 @@ static void check_deadlines(struct run *run) {
 }
 
 static uint64_t next_deadline(const struct run *run) {
-    const uint64_t all[] = {run->wall_ns, run->next_cpu_ns, run->next_oom_ns, run->linger_ns,
-                            run->pass_until_ns};
+    const uint64_t all[] = {run->wall_ns,   run->next_cpu_ns,   run->next_oom_ns,
+                            run->linger_ns, run->pass_until_ns, run->next_watch_ns};
     uint64_t next = 0;
 
     for (size_t i = 0; i < ARRAY_LEN(all); i++)
@@ -328,6 +348,7 @@ static void died(struct run *run) {
     if (!run->box->facts.wall_ns)
         run->box->facts.wall_ns = now_ns() - run->box->started_ns;
     run->wall_ns = run->next_cpu_ns = run->next_oom_ns = run->linger_ns = 0;
+    run->next_watch_ns = 0;
     if (run->killed && !run->box->facts.have_status)
         run->pass_until_ns = now_ns() + PASS_NS;
 }
@@ -344,7 +365,7 @@ static void handle_box(struct run *run, const struct pollfd p[P__N]) {
         if (!had && box->facts.have_status) {
             box->facts.wall_ns = now_ns() - box->started_ns;
             run->linger_ns = now_ns() + LINGER_NS;
-            run->wall_ns = run->next_cpu_ns = 0;
+            run->wall_ns = run->next_cpu_ns = run->next_watch_ns = 0;
             box_read_usage(box);
         }
     }
@@ -459,8 +480,10 @@ int box_supervise(struct box *box, const struct box_input *input, struct box_out
         return err_oom(err);
     if (box->plan->wall_ms)
         run.wall_ns = box->started_ns + box->plan->wall_ms * 1000000u;
-    if (box->plan->cpu_ms)
+    if (box->plan->cpu_ms && !box->plan->watch_cpu)
         check_cpu(&run, now_ns());
+    if (box->plan->watch_memory_bytes || box->plan->watch_cpu)
+        run.next_watch_ns = now_ns() + WATCH_NS;
     hold_sigpipe(&old, &pending);
     int r = loop(&run);
     release_sigpipe(&old, pending);

@@ -69,6 +69,10 @@ void cgroup_limit_fallback(enum control_id id, int resource, uint64_t value, str
                                       "whole, so each process is limited alone"});
 }
 
+bool pids_by_rlimit(const struct host *host) {
+    return host->kernel >= KERNEL(5, 14) || host->ids.kind != IDMAP_SINGLE;
+}
+
 const char *cgroup_limit_by(int version) { return version == 2 ? "cgroup2" : "cgroup1"; }
 
 /* Memory is kept in whole pages, and what is more than there can be is written as such. */

@@ -17,6 +17,9 @@ int cgroup_limit_rows(enum cg_controller c, enum control_id id, const struct pol
 const char *cgroup_limit_by(int version);
 /* Best effort: a limit per process instead, said in the result. */
 void cgroup_limit_fallback(enum control_id id, int resource, uint64_t value, struct plan *plan);
+/* Without a cgroup, RLIMIT_NPROC can stand in for pids: since Linux 5.14 it counts in the box's own user namespace; before,
+ * for a host id, which must be the box's own. */
+bool pids_by_rlimit(const struct host *host);
 /* Reads `file` of the box's cgroup and compares it with `want`. */
 void cgroup_limit_verify(const struct view *view, enum cg_controller c, struct finding *finding);
 

@@ -102,7 +102,7 @@ enum probe_answer {
     PROBE_NO,     /* cannot: the run is refused; `why` says what is missing, `remedy` what helps */
 };
 struct probe {
-    char why[320], remedy[240];
+    char why[320], remedy[480];
 };
 
 struct control {

@@ -19,7 +19,9 @@ static int plan_cpu(const struct policy *policy, const struct host *host, struct
                                     "a busy box would slow down everything else on the host");
 
     if (!version)
-        return 0; /* no per-process limit says "per second": the warning is all there is */
+        /* No per-process limit says "per second", and stopping and going on by signals can be seen and
+         * worked against by the code. */
+        return buf_puts(&plan->warnings, "cpu: not limited; --cpu-time still ends a run\n"), 0;
     plan_limit(plan, "cpu", policy->cpu_milli, "milliCpus", cgroup_limit_by(version));
     return 0;
 }

@@ -22,8 +22,9 @@ static enum probe_answer probe(const struct policy *policy, const struct host *h
         return PROBE_YES;
     (void)snprintf(why->why, sizeof(why->why),
                    "total CPU time needs a cgroup that counts it: %.180s", host->cg.why[CG_ACCT]);
-    (void)snprintf(why->remedy, sizeof(why->remedy), "or leave out --cpu-time");
-    return PROBE_NO;
+    (void)snprintf(why->remedy, sizeof(why->remedy),
+                   "or leave out --cpu-time, or run with --limits=best-effort");
+    return policy->best_effort ? PROBE_WEAKER : PROBE_NO;
 }
 
 static int plan_deadline(const struct policy *policy, const struct host *host, struct plan *plan,
@@ -45,6 +46,13 @@ static int plan_deadline(const struct policy *policy, const struct host *host, s
                                .why = "one process cannot outlast the CPU limit by much even if "
                                       "nobody is watching"});
     plan_limit(plan, "cpuTime", policy->cpu_ms, "ms", "supervisor");
+    if (host->cg.where[CG_ACCT] >= 0)
+        return 0;
+    plan->watch_cpu = true;
+    buf_puts(
+        &plan->warnings,
+        "deadline: CPU time is added up from /proc, where processes that nobody waited for are "
+        "missing; each process alone is held by RLIMIT_CPU\n");
     return 0;
 }
 

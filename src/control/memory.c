@@ -25,7 +25,13 @@ static int plan_memory(const struct policy *policy, const struct host *host, str
 
     if (!version) {
         cgroup_limit_fallback(CTL_MEMORY, RLIMIT_DATA, policy->memory_bytes, plan);
-        plan_limit(plan, "memory", policy->memory_bytes, "bytes", "rlimit");
+        plan->watch_memory_bytes = policy->memory_bytes;
+        plan_limit(plan, "memory", policy->memory_bytes, "bytes", "supervisor");
+        plan_limit(plan, "memoryPerProcess", policy->memory_bytes, "bytes", "rlimit");
+        buf_puts(&plan->warnings,
+                 "memory: each process alone is held by RLIMIT_DATA, all of them together by the "
+                 "supervisor, which looks a few times a second; what is written to files counts "
+                 "for itself\n");
         return 0;
     }
     if (version == 1)

@@ -20,10 +20,16 @@ static int plan_pids(const struct policy *policy, const struct host *host, struc
     int version = cgroup_limit_rows(CG_PIDS, CTL_PIDS, policy, host, plan,
                                     "a fork bomb would fill the host's process table");
 
-    if (!version &&
-        host->kernel >= KERNEL(5, 14)) { /* before, all of the user's processes counted */
+    if (!version && pids_by_rlimit(host)) {
         cgroup_limit_fallback(CTL_PIDS, RLIMIT_NPROC, policy->pids, plan);
         plan_limit(plan, "pids", policy->pids, "count", "rlimit");
+        buf_printf(&plan->warnings, "pids: RLIMIT_NPROC stands in, counted %s\n",
+                   host->kernel >= KERNEL(5, 14) ? "in the box's own user namespace"
+                                                 : "for the box's own host id");
+    } else if (!version) {
+        buf_puts(
+            &plan->warnings,
+            "pids: not limited: before Linux 5.14 RLIMIT_NPROC counts all of your processes\n");
     }
     if (!version)
         return 0;

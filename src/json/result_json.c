@@ -260,21 +260,89 @@ char *error_to_json(const struct mayfly_error *error) {
     return result_to_json(&none);
 }
 
-char *checks_to_json(const struct mayfly_check *checks, size_t n) {
-    static const char *const words[] = {"no", "yes", "covered"};
-    struct making m = {.at = json_object()}, list = {.at = json_array()};
+static json_t *attack_list(const struct mayfly_attack *list, size_t n) {
+    struct making all = {.at = json_array()};
 
     for (size_t i = 0; i < n; i++) {
-        const struct mayfly_check *c = &checks[i];
         struct making one = {.at = json_object()};
-        put(&one, "control", text(c->control));
-        put(&one, "answer", text(words[c->answer]));
-        put(&one, "summary", text(c->summary));
-        put(&one, "source", text(c->source));
-        put(&one, "why", text(c->why));
-        put(&one, "remedy", text(c->remedy));
-        append(&list, made(&one));
+        put(&one, "id", text(list[i].id));
+        put(&one, "title", text(list[i].title));
+        append(&all, made(&one));
     }
+    return made(&all);
+}
+
+static json_t *check_object(const struct mayfly_check *c) {
+    static const char *const words[] = {"no", "yes", "covered"};
+    struct making one = {.at = json_object()};
+
+    put(&one, "control", text(c->control));
+    put(&one, "answer", text(words[c->answer]));
+    put(&one, "summary", text(c->summary));
+    put(&one, "source", text(c->source));
+    put(&one, "how", text(c->how));
+    put(&one, "why", text(c->why));
+    put(&one, "remedy", text(c->remedy));
+    if (c->answer != 1) {
+        put(&one, "without", text(c->without));
+        put(&one, "bestEffort", text_or_null(c->best_effort));
+        put(&one, "getsThrough", attack_list(c->through, c->n_through));
+        put(&one, "oneWallLess", attack_list(c->thinner, c->n_thinner));
+    }
+    return made(&one);
+}
+
+static json_t *feature_list(const struct mayfly_report *r) {
+    struct making all = {.at = json_array()};
+
+    for (size_t i = 0; i < r->n_features; i++) {
+        const struct mayfly_feature *f = &r->features[i];
+        struct making one = {.at = json_object()};
+        put(&one, "name", text(f->name));
+        put(&one, "since", text(f->since));
+        put(&one, "here", json_boolean(f->here));
+        put(&one, "without", text(f->without));
+        append(&all, made(&one));
+    }
+    return made(&all);
+}
+
+static json_t *look_list(const struct mayfly_report *r) {
+    struct making all = {.at = json_array()};
+
+    for (size_t i = 0; i < r->n_looks; i++) {
+        const struct mayfly_look *l = &r->looks[i];
+        struct making one = {.at = json_object()};
+        put(&one, "name", text(l->name));
+        put(&one, "good", json_boolean(l->good));
+        put(&one, "found", text(l->found));
+        put(&one, "remedy", text(l->remedy));
+        append(&all, made(&one));
+    }
+    return made(&all);
+}
+
+static json_t *trial_object(const struct mayfly_report *r) {
+    struct making m = {.at = json_object()};
+
+    put(&m, "limits", text(r->trial_best_effort ? "best-effort" : "strict"));
+    put(&m, "succeeded", r->trial < 0 ? json_null() : json_boolean(r->trial));
+    put(&m, "ms", r->trial < 0 ? json_null() : milliseconds(r->trial_ms));
+    put(&m, "error", text_or_null(r->trial_error.message));
+    return made(&m);
+}
+
+char *report_to_json(const struct mayfly_report *r) {
+    struct making m = {.at = json_object()}, list = {.at = json_array()};
+
+    for (size_t i = 0; i < r->n_checks; i++)
+        append(&list, check_object(&r->checks[i]));
+    put(&m, "ready", json_boolean(r->ready));
+    put(&m, "kernel", text(r->kernel));
+    put(&m, "root", json_boolean(r->root));
     put(&m, "controls", made(&list));
+    put(&m, "features", feature_list(r));
+    put(&m, "looks", look_list(r));
+    put(&m, "trial", trial_object(r));
     return dump(&m);
 }

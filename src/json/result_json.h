@@ -11,6 +11,6 @@
 char *result_to_json(const mayfly_result *result);
 /* The result of a run that mayfly could not make: outcome setup_failed, and the error. */
 char *error_to_json(const struct mayfly_error *error);
-char *checks_to_json(const struct mayfly_check *checks, size_t n);
+char *report_to_json(const struct mayfly_report *report); /* of mayfly_doctor() */
 
 #endif

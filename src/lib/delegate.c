@@ -189,7 +189,8 @@ int mayfly_delegate(const mayfly_policy *policy, const char *helper, struct mayf
         return 0;
     host = host_facts();
     if (!host)
-        return host_unread(-errno, &err), export_error(error, &err), err.code;
+        return err_errno(&err, ERR_SETUP, -errno, "", NULL, "looking at what this host has"),
+               export_error(error, &err), err.code;
     if (!delegate_wanted(host))
         return 0;
     int r = delegate_ask(helper, &err);

@@ -289,7 +289,7 @@ int report_finish(struct mayfly_result *result, struct box *box, const struct hi
                                                                       : -1;
     }
     pub->timed_out = pub->outcome == MAYFLY_TIMED_OUT || pub->outcome == MAYFLY_CPU_LIMIT;
-    pub->oom_kills = usage->oom_kills == UINT64_MAX ? 0 : usage->oom_kills;
+    pub->oom_kills = usage->oom_kills == UINT64_MAX ? box->facts.memory_exceeded : usage->oom_kills;
     pub->wall_ms = (double)box->facts.wall_ns / 1e6;
     pub->cpu_ms = usage->cpu_usec == UINT64_MAX ? -1 : (double)usage->cpu_usec / 1e3;
     pub->memory_peak_bytes = usage->memory_peak_bytes;

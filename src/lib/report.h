@@ -26,6 +26,9 @@ int report_finish(struct mayfly_result *result, struct box *box, const struct hi
                   struct box_output *output, struct err *err);
 
 void export_error(struct mayfly_error *error, const struct err *err);
+/* The facts of this process, or fresh ones, *ret_own, the caller's to free, where the policy says where the cgroups go. */
+int pick_host(const struct policy *policy, const struct host **ret_host, struct host **ret_own,
+              struct err *err);
 const struct policy *policy_inner(const mayfly_policy *policy);
 
 #endif

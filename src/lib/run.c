@@ -141,9 +141,8 @@ static int host_unread(int code, struct err *err) {
                      "looking at what this host has");
 }
 
-/* The process's facts, or fresh ones where the policy says where the cgroups go. *ret_own is the caller's to free. */
-static int pick_host(const struct policy *policy, const struct host **ret_host,
-                     struct host **ret_own, struct err *err) {
+int pick_host(const struct policy *policy, const struct host **ret_host, struct host **ret_own,
+              struct err *err) {
     struct host *own;
 
     *ret_own = NULL;
@@ -338,37 +337,6 @@ int mayfly_run(const mayfly_policy *policy, const struct mayfly_input *input,
 }
 
 /* ------------------------------------------------------------------ looking, and cleaning up */
-
-int mayfly_doctor(const mayfly_policy *policy, struct mayfly_check **ret_checks, size_t *ret_n,
-                  struct mayfly_error *error) {
-    struct err err = {0};
-    const struct host *host = NULL;
-    _cleanup_free_ struct host *own = NULL;
-    int r = pick_host(policy->inner, &host, &own, &err);
-
-    if (r < 0)
-        return done(r, &err, error);
-    struct mayfly_check *checks = calloc(CTL__N, sizeof(*checks));
-    if (!checks)
-        return done(err_oom(&err), &err, error);
-    for (int i = 0; i < CTL__N; i++) {
-        const struct control *c = controls[i];
-        struct probe probe = {0};
-        enum probe_answer answer = c->probe ? c->probe(policy->inner, host, &probe) : PROBE_YES;
-
-        checks[i] = (struct mayfly_check){.control = control_id_name(c->id),
-                                          .summary = c->summary,
-                                          .source = c->source,
-                                          .answer = answer == PROBE_YES       ? 1
-                                                    : answer == PROBE_COVERED ? 2
-                                                                              : 0};
-        (void)str_copy(checks[i].why, sizeof(checks[i].why), probe.why);
-        (void)str_copy(checks[i].remedy, sizeof(checks[i].remedy), probe.remedy);
-    }
-    *ret_checks = checks;
-    *ret_n = CTL__N;
-    return 0;
-}
 
 int mayfly_gc(int all, struct mayfly_gc_report *ret_report, struct mayfly_error *error) {
     struct err err = {0};

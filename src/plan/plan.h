@@ -58,6 +58,9 @@ struct plan {
 
     /* for the supervisor */
     uint64_t wall_ms, cpu_ms, output_bytes;
+    /* Best effort, where no cgroup counts: the supervisor adds up what /proc says. 0, false: it does not. */
+    uint64_t watch_memory_bytes;
+    bool watch_cpu;
     bool output_kills, oom_group; /* oom_group: the kernel kills the whole cgroup itself */
     struct plan_limit limits[12];
     int n_limits;

@@ -376,6 +376,8 @@ static void best_effort_goes_on_without_a_controller_and_says_so(void **unused) 
     assert_non_null(strstr(plan->warnings.data, "memory is not delegated to you"));
     for (int i = 0; i < plan->n_limits; i++)
         if (strcmp(plan->limits[i].name, "memory") == 0)
+            assert_string_equal(plan->limits[i].enforced_by, "supervisor");
+        else if (strcmp(plan->limits[i].name, "memoryPerProcess") == 0)
             assert_string_equal(plan->limits[i].enforced_by, "rlimit");
     plan_free(plan);
     policy_free(policy);

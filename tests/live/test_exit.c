@@ -188,7 +188,7 @@ static void best_effort_memory_is_refused_to_the_process_that_asks(void **state)
     assert_string_equal(r->out.data, "told\n");
     bool said = false;
     for (size_t i = 0; i < r->n_limits; i++)
-        if (strcmp(r->limits[i].name, "memory") == 0)
+        if (strcmp(r->limits[i].name, "memoryPerProcess") == 0)
             said = strcmp(r->limits[i].enforced_by, "rlimit") == 0;
     assert_true(said);
     mayfly_result_free(r);

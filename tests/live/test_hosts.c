@@ -279,7 +279,7 @@ static void expect_all_in_force(const mayfly_result *r) {
     for (size_t i = 0; i < r->n_controls; i++) {
         const struct mayfly_control *c = &r->controls[i];
         bool limit = strcmp(c->name, "memory") == 0 || strcmp(c->name, "cpu") == 0 ||
-                     strcmp(c->name, "pids") == 0;
+                     strcmp(c->name, "pids") == 0 || strcmp(c->name, "deadline") == 0;
 
         if (c->on != 1)
             fail_msg("%s is off", c->name);
@@ -312,7 +312,7 @@ static void every_control_is_in_force_whatever_the_policy(void **state) {
         "print('ran')\n", "attest", "true", "read-only", "true", "memory", "100m", "cpus", "0.5",
         "pids-limit", "20", "tmp-size", "1m", "hostname", "other", "user", "5:6", "volume",
         "/etc:/tmp/etc", "tmpfs", "/srv:size=1m", "ulimit", "core=0", "ulimit", "nofile=30", "env",
-        "A=b", "workdir", "/tmp", live_has_cgroups() ? "cpu-time" : NULL, "5s", NULL);
+        "A=b", "workdir", "/tmp", "cpu-time", "5s", NULL);
 
     live_expect(r, MAYFLY_EXITED, 0);
     expect_all_in_force(r);
@@ -444,35 +444,6 @@ static void a_policy_without_some_control_cannot_be_made(void **state) {
     mayfly_policy_free(policy);
 }
 
-static void doctor_agrees_with_the_runs(void **state) {
-    (void)state;
-    struct mayfly_error e = {0};
-    struct mayfly_check *checks = NULL;
-    mayfly_policy *policy = mayfly_policy_new();
-    size_t n = 0;
-
-    assert_non_null(policy);
-    live_set(policy, "rootfs", live_env("MAYFLY_ROOTFS"));
-    if (mayfly_doctor(policy, &checks, &n, &e) < 0)
-        fail_msg("%s", e.message);
-    mayfly_policy_free(policy);
-    assert_true(n >= 20);
-    for (size_t i = 0; i < n; i++) {
-        const struct mayfly_check *c = &checks[i];
-        bool limit = strcmp(c->control, "memory") == 0 || strcmp(c->control, "cpu") == 0 ||
-                     strcmp(c->control, "pids") == 0;
-
-        assert_true(c->summary[0] && c->source[0]);
-        if (limit && !live_has_cgroups() && c->answer == 0)
-            assert_true(c->why[0] && c->remedy[0]);
-        else if (strcmp(c->control, "landlock") == 0 && c->answer == 2)
-            assert_true(c->why[0] != '\0');
-        else if (c->answer != 1)
-            fail_msg("%s: answer %d, though runs work here: %s", c->control, c->answer, c->why);
-    }
-    free(checks);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_run_works_on_this_host_as_it_is),
@@ -491,7 +462,6 @@ int main(void) {
         cmocka_unit_test(without_attest_nothing_is_claimed),
         cmocka_unit_test(a_wall_that_the_kernel_lacks_is_said_to_be_missing),
         cmocka_unit_test(a_policy_without_some_control_cannot_be_made),
-        cmocka_unit_test(doctor_agrees_with_the_runs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -479,7 +479,8 @@ static void running_without_a_limit_is_in_the_result(void **state) {
     assert_true(any_holds(r->warnings, r->n_warnings, "pids"));
     const struct mayfly_limit *memory = limit_of(r, "memory");
     assert_non_null(memory);
-    assert_string_equal(memory->enforced_by, "rlimit");
+    assert_string_equal(memory->enforced_by, "supervisor");
+    assert_string_equal(limit_of(r, "memoryPerProcess")->enforced_by, "rlimit");
     assert_null(limit_of(r, "cpu"));
     mayfly_result_free(r);
 }
@@ -495,6 +496,73 @@ static void best_effort_still_limits_each_process(void **state) {
 
     live_expect(r, MAYFLY_EXITED, 0);
     assert_string_equal(r->out.data, "MemoryError\n");
+    mayfly_result_free(r);
+}
+
+static void need_no_cgroups(void) {
+    if (live_has_cgroups())
+        live_skip("no delegated cgroups", "every limit can be had here; as a user it is tested");
+}
+
+static void best_effort_adds_up_the_memory_of_all_processes(void **state) {
+    (void)state;
+    need_no_cgroups();
+    mayfly_result *r = live_python("import os, time\n"
+                                   "for i in range(5):\n"
+                                   "    if os.fork() == 0:\n"
+                                   "        b = bytearray(b'x') * (40 << 20)\n"
+                                   "        time.sleep(30)\n"
+                                   "time.sleep(30)\n",
+                                   "memory", "100m", "timeout", "60s", NULL);
+
+    live_expect(r, MAYFLY_OOM_KILLED, 137);
+    assert_int_equal(r->oom_kills, 1);
+    mayfly_result_free(r);
+}
+
+static void best_effort_sees_shared_memory_too(void **state) {
+    (void)state;
+    need_no_cgroups();
+    mayfly_result *r = live_python("import mmap, time\n"
+                                   "m = mmap.mmap(-1, 200 << 20)\n"
+                                   "for i in range(160): m.write(b'x' * (1 << 20))\n"
+                                   "time.sleep(30)\n",
+                                   "memory", "128m", "timeout", "60s", NULL);
+
+    live_expect(r, MAYFLY_OOM_KILLED, 137);
+    mayfly_result_free(r);
+}
+
+/* What a fork shares is there once. */
+static void best_effort_counts_what_processes_share_once(void **state) {
+    (void)state;
+    need_no_cgroups();
+    mayfly_result *r = live_python("import os, time\n"
+                                   "b = bytearray(b'x') * (60 << 20)\n"
+                                   "for i in range(4):\n"
+                                   "    if os.fork() == 0:\n"
+                                   "        time.sleep(1)\n"
+                                   "        os._exit(0)\n"
+                                   "for i in range(4): os.wait()\n"
+                                   "print('whole')\n",
+                                   "memory", "150m", "timeout", "60s", NULL);
+
+    live_expect(r, MAYFLY_EXITED, 0);
+    assert_string_equal(r->out.data, "whole\n");
+    mayfly_result_free(r);
+}
+
+/* Four processes, each below RLIMIT_CPU. */
+static void best_effort_adds_up_the_cpu_time_of_all_processes(void **state) {
+    (void)state;
+    need_no_cgroups();
+    mayfly_result *r = live_python("import os\n"
+                                   "for i in range(3): os.fork() or None\n"
+                                   "while True: pass\n",
+                                   "cpu-time", "1s", "timeout", "60s", NULL);
+
+    live_expect(r, MAYFLY_CPU_LIMIT, 124);
+    assert_string_equal(limit_of(r, "cpuTime")->enforced_by, "supervisor");
     mayfly_result_free(r);
 }
 
@@ -545,6 +613,10 @@ int main(void) {
         cmocka_unit_test(a_limit_that_cannot_be_had_is_an_error_with_its_remedy),
         cmocka_unit_test(running_without_a_limit_is_in_the_result),
         cmocka_unit_test(best_effort_still_limits_each_process),
+        cmocka_unit_test(best_effort_adds_up_the_memory_of_all_processes),
+        cmocka_unit_test(best_effort_sees_shared_memory_too),
+        cmocka_unit_test(best_effort_counts_what_processes_share_once),
+        cmocka_unit_test(best_effort_adds_up_the_cpu_time_of_all_processes),
         cmocka_unit_test(the_result_says_who_enforces_each_limit),
     };
 

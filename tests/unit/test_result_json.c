@@ -301,16 +301,47 @@ static void a_failure_of_mayflys_own_has_the_shape_of_a_result(void **unused) {
 
 static void checks_say_yes_no_or_covered(void **unused) {
     static const char *const answers[] = {"no", "yes", "covered"};
+    struct mayfly_attack attack = {"PS6", "a fork bomb"};
+    struct mayfly_look look = {.name = "l", .good = 1, .found = "f\xff"};
+    struct mayfly_feature feature = {"f", "5.12", "w", 0};
     struct mayfly_check checks[3];
+    struct mayfly_report r = {.kernel = "6.1",
+                              .ready = 1,
+                              .checks = checks,
+                              .n_checks = 3,
+                              .looks = &look,
+                              .n_looks = 1,
+                              .features = &feature,
+                              .n_features = 1,
+                              .trial = 1,
+                              .trial_ms = 1.5};
 
     (void)unused;
     for (int i = 0; i < 3; i++)
-        checks[i] = (struct mayfly_check){
-            .control = "c", .summary = "s", .source = "p", .answer = i, .why = "w\xff"};
-    json_t *o = parse(checks_to_json(checks, 3)), *list = json_object_get(o, "controls");
+        checks[i] = (struct mayfly_check){.control = "c",
+                                          .summary = "s",
+                                          .source = "p",
+                                          .answer = i,
+                                          .why = "w\xff",
+                                          .without = "x",
+                                          .through = &attack,
+                                          .n_through = 1};
+    json_t *o = parse(report_to_json(&r)), *list = json_object_get(o, "controls");
     assert_int_equal(json_array_size(list), 3);
-    for (size_t i = 0; i < 3; i++)
-        assert_text(json_array_get(list, i), "answer", answers[i]);
+    for (size_t i = 0; i < 3; i++) {
+        const json_t *one = json_array_get(list, i);
+        assert_text(one, "answer", answers[i]);
+        /* What it costs is only said of what is missing. */
+        assert_int_equal(json_array_size(json_object_get(one, "getsThrough")), i != 1);
+    }
+    assert_true(json_is_true(json_object_get(o, "ready")));
+    assert_true(
+        json_is_false(json_object_get(json_array_get(json_object_get(o, "features"), 0), "here")));
+    assert_true(json_is_true(json_object_get(json_object_get(o, "trial"), "succeeded")));
+    json_decref(o);
+    r.trial = -1;
+    o = parse(report_to_json(&r));
+    assert_true(json_is_null(json_object_get(json_object_get(o, "trial"), "ms")));
     json_decref(o);
 }
 

@@ -1,0 +1,23 @@
+/*
+ * watch.h: what the processes of a box use together, where no cgroup adds it up.
+ *
+ * For --limits=best-effort. A look costs some ten microseconds a process, and what happens between two
+ * looks is not seen, so this is a stand-in and says so in the result.
+ */
+#ifndef MAYFLY_BOX_WATCH_H
+#define MAYFLY_BOX_WATCH_H
+
+#include "base/defs.h"
+
+struct watch_sum {
+    unsigned processes;
+    uint64_t
+        memory_bytes; /* anonymous, shared and swapped; a page that two share counts once, where that can be known */
+    uint64_t cpu_ms; /* of the living, and of the dead that somebody waited for */
+};
+
+/* Adds up all descendants of `init` (and itself). `exact_above`: where a cheap sum of memory is above this, the pages that
+ * processes share are told apart; 0: never. */
+void watch_look(pid_t init, uint64_t exact_above_bytes, struct watch_sum *ret);
+
+#endif

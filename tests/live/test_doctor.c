@@ -1,0 +1,274 @@
+/*
+ * test_doctor.c: the doctor on hosts that are really so. What it says is what runs do: where a default
+ * run works it exits with 0, where one is refused with 1, naming the cause and the remedy.
+ *
+ * A lesser host is made in a child: a namespace, a mount, a filter; then the program.
+ */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <stddef.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+
+#include "live/live.h"
+
+#include "base/banned.h"
+
+enum { NOT_MADE = 90 };
+
+struct answer {
+    int exit_code;
+    char out[65536], err[4096];
+};
+
+/* The program with these arguments, in a process that `make` has changed. */
+static struct answer *program_on(bool (*make)(void), const char *const *args) {
+    const char *bin = live_env("MAYFLY_BIN"), *argv[16] = {bin};
+    struct answer *a = calloc(1, sizeof(*a));
+    FILE *out = tmpfile(), *err = tmpfile();
+    int status = 0;
+
+    assert_non_null(a);
+    assert_non_null(out);
+    assert_non_null(err);
+    for (size_t i = 0; args[i] && i < 14; i++)
+        argv[i + 1] = args[i];
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)dup2(fileno(out), 1);
+        (void)dup2(fileno(err), 2);
+        if (!make())
+            _exit(NOT_MADE);
+        (void)execv(bin, (char *const *)(uintptr_t)argv);
+        _exit(99);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    a->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    (void)live_slurp(fileno(out), a->out, sizeof(a->out));
+    (void)live_slurp(fileno(err), a->err, sizeof(a->err));
+    (void)fclose(out);
+    (void)fclose(err);
+    if (a->exit_code == NOT_MADE) {
+        free(a);
+        live_skip("such a host", "it cannot be made here");
+    }
+    return a;
+}
+
+static int run_status(bool (*make)(void)) {
+    const char *const args[] = {
+        "run", "--limits=strict", "--rootfs", live_env("MAYFLY_ROOTFS"), "true", NULL};
+    struct answer *a = program_on(make, args);
+    int status = a->exit_code;
+
+    free(a);
+    return status;
+}
+
+/* On such a host a default run is refused, and the doctor says why and what to do. */
+static void diagnoses(bool (*make)(void), const char *cause, const char *remedy) {
+    const char *const words[] = {"doctor", NULL}, *const json[] = {"doctor", "--json", NULL};
+    struct live_host before = live_look();
+    struct answer *a = program_on(make, words);
+
+    if (a->exit_code != 1 || !strstr(a->out, cause) || !strstr(a->out, remedy) || a->err[0] ||
+        strstr(a->out, "put in force here, whole"))
+        fail_msg("exit %d, without \"%s\" and \"%s\"?\n%s%s", a->exit_code, cause, remedy, a->out,
+                 a->err);
+    free(a);
+    a = program_on(make, json);
+    if (a->exit_code != 1 || !strstr(a->out, "\"ready\":false"))
+        fail_msg("exit %d\n%s", a->exit_code, a->out);
+    free(a);
+    assert_int_equal(run_status(make), 125);
+    live_same(before);
+}
+
+static bool nothing(void) { return true; }
+
+static void it_exits_with_0_exactly_where_a_default_run_works(void **state) {
+    (void)state;
+    const char *const args[] = {"doctor", NULL}, *const verbose[] = {"doctor", "--verbose", NULL};
+    struct live_host before = live_look();
+    struct answer *a = program_on(nothing, args), *v = program_on(nothing, verbose);
+    int run = run_status(nothing);
+
+    if (a->exit_code != (run == 0 ? 0 : 1) || (a->exit_code == 0) != live_has_cgroups())
+        fail_msg("doctor %d, run %d\n%s%s", a->exit_code, run, a->out, a->err);
+    if (!strstr(a->out, "was built, used and removed in"))
+        fail_msg("no trial:\n%s", a->out);
+    assert_true(strlen(v->out) > strlen(a->out));
+    free(a);
+    free(v);
+    live_same(before);
+}
+
+static void a_library_gets_the_same_report(void **state) {
+    (void)state;
+    struct mayfly_error e = {0};
+    struct mayfly_report *r = NULL;
+    mayfly_policy *policy = live_policy();
+    struct live_host before = live_look();
+
+    live_set(policy, "limits", "strict");
+    if (mayfly_doctor(policy, 0, &r, &e) < 0)
+        fail_msg("%s", e.message);
+    live_same(before);
+    mayfly_policy_free(policy);
+    assert_int_equal(r->ready, live_has_cgroups());
+    assert_true(r->n_checks >= 20);
+    if (r->trial != 1 || r->trial_ms <= 0)
+        fail_msg("the trial: %d, %s", r->trial, r->trial_error.message);
+    for (size_t i = 0; i < r->n_checks; i++) {
+        const struct mayfly_check *c = &r->checks[i];
+        bool limit = strcmp(c->control, "memory") == 0 || strcmp(c->control, "cpu") == 0 ||
+                     strcmp(c->control, "pids") == 0;
+
+        assert_true(c->summary[0] && c->source[0] && c->how[0]);
+        if (limit && !live_has_cgroups() && c->answer == 0)
+            assert_true(c->why[0] && c->remedy[0] && c->best_effort[0] && c->n_through);
+        else if (strcmp(c->control, "landlock") == 0 && c->answer == 2)
+            assert_true(c->why[0] != '\0');
+        else if (c->answer != 1)
+            fail_msg("%s: answer %d, though runs work here: %s", c->control, c->answer, c->why);
+    }
+    mayfly_report_free(r);
+}
+
+/* ------------------------------------------------------------------ lesser hosts */
+
+static bool write_text(const char *path, const char *text) {
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : write(fd, text, strlen(text));
+
+    if (fd >= 0)
+        (void)close(fd);
+    return n == (ssize_t)strlen(text);
+}
+
+static bool private_mounts(void) {
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+}
+
+static bool mask_proc(void) {
+    return private_mounts() && mount("/dev/null", "/proc/meminfo", NULL, MS_BIND, NULL) == 0;
+}
+
+static void a_masked_proc(void **state) {
+    (void)state;
+    if (geteuid() != 0)
+        live_skip("root", "only root can cover parts of /proc");
+    diagnoses(mask_proc, "covered", "systempaths=unconfined");
+}
+
+static bool read_only_cgroups(void) {
+    static const char *const mounts[] = {"",      "/memory", "/cpu", "/cpu,cpuacct",
+                                         "/pids", "/unified"};
+    bool any = false;
+
+    if (!private_mounts())
+        return false;
+    for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
+        char path[64];
+        (void)snprintf(path, sizeof(path), "/sys/fs/cgroup%s", mounts[i]);
+        any |= mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY, NULL) == 0;
+    }
+    return any;
+}
+
+static void cgroups_that_are_mounted_read_only(void **state) {
+    (void)state;
+    if (geteuid() != 0)
+        live_skip("root", "only root can mount so");
+    diagnoses(read_only_cgroups, "read-only", "--cgroupns=private");
+}
+
+static bool no_user_namespaces(void) {
+    char map[64];
+    unsigned uid = (unsigned)geteuid();
+
+    /* The number is each user namespace's own: the host does not notice. */
+    if (unshare(CLONE_NEWUSER) < 0)
+        return false;
+    (void)snprintf(map, sizeof(map), "%u %u 1", uid, uid);
+    return write_text("/proc/self/uid_map", map) && write_text("/proc/self/setgroups", "deny") &&
+           write_text("/proc/self/gid_map", map) &&
+           write_text("/proc/sys/user/max_user_namespaces", "0");
+}
+
+static void user_namespaces_that_are_switched_off(void **state) {
+    (void)state;
+    diagnoses(no_user_namespaces, "user namespaces are switched off", "user.max_user_namespaces");
+}
+
+static bool filter(unsigned nr, unsigned answer, unsigned flags) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, answer),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog prog = {.len = 4, .filter = code};
+
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog) >= 0;
+}
+
+static bool no_clone3(void) { return filter(SYS_clone3, SECCOMP_RET_ERRNO | ENOSYS, 0); }
+static bool no_mount_setattr(void) {
+    return filter(SYS_mount_setattr, SECCOMP_RET_ERRNO | EPERM, 0);
+}
+static bool no_fsopen(void) { return filter(SYS_fsopen, SECCOMP_RET_ERRNO | EPERM, 0); }
+static bool no_seccomp(void) { return filter(SYS_seccomp, SECCOMP_RET_ERRNO | EPERM, 0); }
+static bool killed_for_pivot_root(void) {
+    return filter(SYS_pivot_root, SECCOMP_RET_KILL_PROCESS, 0);
+}
+
+/* As containers' default filters do */
+static void a_filter_around_us_that_refuses_what_a_box_needs(void **state) {
+    (void)state;
+    diagnoses(no_clone3, "clone3(2) was tried and is refused (ENOSYS)", "seccomp=unconfined");
+    diagnoses(no_mount_setattr, "mount_setattr(2) was tried and is refused (EPERM)", "seccomp=");
+    diagnoses(no_fsopen, "fsopen(2)", "seccomp=");
+    diagnoses(no_seccomp, "seccomp", "SECCOMP");
+}
+
+static void a_filter_that_kills_rather_than_refuses_is_survived(void **state) {
+    (void)state;
+    diagnoses(killed_for_pivot_root, "could not all be tried", "");
+}
+
+/* In a box of mayfly's own, where nothing of what a box needs can be had. */
+static void inside_a_box_it_says_what_is_missing(void **state) {
+    (void)state;
+    const char *bin = live_env("MAYFLY_BIN"), *slash = strrchr(bin, '/');
+    char volume[4200];
+
+    assert_non_null(slash);
+    (void)snprintf(volume, sizeof(volume), "%.*s:/mnt", (int)(slash - bin), bin);
+    mayfly_result *r = live_sh("/mnt/mayfly doctor; echo \"doctor $?\"", "volume", volume, NULL);
+
+    live_expect(r, MAYFLY_EXITED, 0);
+    if (!strstr(r->out.data, "doctor 1\n") || !strstr(r->out.data, "is refused"))
+        fail_msg("%s%s", r->out.data, r->err.data);
+    mayfly_result_free(r);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(it_exits_with_0_exactly_where_a_default_run_works),
+        cmocka_unit_test(a_library_gets_the_same_report),
+        cmocka_unit_test(a_masked_proc),
+        cmocka_unit_test(cgroups_that_are_mounted_read_only),
+        cmocka_unit_test(user_namespaces_that_are_switched_off),
+        cmocka_unit_test(a_filter_around_us_that_refuses_what_a_box_needs),
+        cmocka_unit_test(a_filter_that_kills_rather_than_refuses_is_survived),
+        cmocka_unit_test(inside_a_box_it_says_what_is_missing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
