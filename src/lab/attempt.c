@@ -364,8 +364,8 @@ int lab_attempt(const struct probe *probe, const char *without, struct finding_o
     if (!host_same(&before, &after, ret->host, sizeof(ret->host)) &&
         strncmp(ret->host, "processes: new", 14) == 0)
         host_kill_strays();
-    host_forget(&before);
-    host_forget(&after);
+    host_watch_done(&before);
+    host_watch_done(&after);
     scratch_remove(a.dir);
     if (strncmp(a.tmp_dir, a.dir, strlen(a.dir)) != 0)
         scratch_remove(a.tmp_dir);

@@ -247,7 +247,7 @@ void host_look(const char *canary_dir, struct host_state *ret) {
                                .resident_kib = resident_kib()};
 }
 
-void host_forget(struct host_state *s) {
+void host_watch_done(struct host_state *s) {
     char *parts[] = {s->mounts, s->cgroups, s->processes, s->sysctls, s->canaries, s->ipc, s->fds};
 
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)

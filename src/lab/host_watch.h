@@ -24,7 +24,7 @@ int lab_ipc_key(void);
 void lab_queue_name(char *name, size_t size);
 
 void host_look(const char *canary_dir, struct host_state *ret);
-void host_forget(struct host_state *state);
+void host_watch_done(struct host_state *state);
 /* false: `why` says in words what differs. */
 bool host_same(const struct host_state *before, const struct host_state *after, char *why,
                size_t size);
