@@ -187,6 +187,11 @@ static int make_channels(struct box *box) {
         return -errno;
     box->err = err[0];
     box->ctx.pipe[2] = err[1];
+    /* Our ends alone. As a user without subordinate ids the code has the pipes' owner's id, and can open their other ends
+     * by /proc/self/fd: it could take back what poll(2) told us of, or fill what it told us was empty. */
+    if (fcntl(box->in, F_SETFL, O_NONBLOCK) < 0 || fcntl(box->out, F_SETFL, O_NONBLOCK) < 0 ||
+        fcntl(box->err, F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
     box->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return box->cancel < 0 ? -errno : 0;
 }

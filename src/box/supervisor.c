@@ -19,6 +19,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -99,8 +100,9 @@ static void stop(struct run *run, bool *fact) {
 
 /* ------------------------------------------------------------------ output */
 
-static int read_stream(struct run *run, struct stream *s) {
-    ssize_t n = read(*s->fd, run->chunk, CHUNK);
+/* At most `most` bytes; how many there were, 0 at the end and where nothing is there. */
+static ssize_t read_some(struct run *run, struct stream *s, size_t most) {
+    ssize_t n = read(*s->fd, run->chunk, MIN(most, (size_t)CHUNK));
 
     if (n < 0)
         return errno == EINTR || errno == EAGAIN ? 0 : -errno;
@@ -111,7 +113,29 @@ static int read_stream(struct run *run, struct stream *s) {
     int r = capture_add(s->kept, run->chunk, (size_t)n);
     if (s->kept->truncated && run->box->plan->output_kills)
         stop(run, &run->box->facts.output_full);
-    return r == -ENOMEM ? 0 : r; /* marked as truncated; the run itself is not at fault */
+    return r < 0 && r != -ENOMEM
+               ? r
+               : n; /* ENOMEM: it is marked as truncated; the run itself is not at fault */
+}
+
+static int read_stream(struct run *run, struct stream *s) {
+    return (int)MIN(read_some(run, s, CHUNK), (ssize_t)0);
+}
+
+/* When the last process of the box is gone, all that it wrote is in the pipe. The pipe's end is not waited for: whoever
+ * outside got a copy of its descriptor, by a socket in a volume, would hold the run as long as he likes. */
+static void last_words(struct run *run, struct stream *s) {
+    int waiting = 0;
+
+    if (*s->fd < 0 || ioctl(*s->fd, FIONREAD, &waiting) < 0)
+        waiting = 0;
+    while (waiting > 0 && *s->fd >= 0) {
+        ssize_t n = read_some(run, s, (size_t)waiting);
+        if (n <= 0)
+            break;
+        waiting -= (int)n;
+    }
+    fd_close(s->fd);
 }
 
 static bool to_pass(const struct stream *s) { return s->pass_fd >= 0 && s->passed < s->kept->len; }
@@ -345,6 +369,8 @@ static void handle_pass(struct run *run, struct stream *s, short events) {
  * limit is a limit: a reader that stalls does not hold a killed run. */
 static void died(struct run *run) {
     run->dead = true;
+    last_words(run, &run->out);
+    last_words(run, &run->err);
     if (!run->box->facts.wall_ns)
         run->box->facts.wall_ns = now_ns() - run->box->started_ns;
     run->wall_ns = run->next_cpu_ns = run->next_oom_ns = run->linger_ns = 0;
@@ -405,7 +431,7 @@ static int handle(struct run *run, const struct pollfd p[P__N]) {
     return r;
 }
 
-/* True when nothing is left to wait for: init is gone, the pipes are empty, all is passed on. */
+/* True when nothing is left to wait for: init is gone, the pipes are read, all is passed on. */
 static bool finished(const struct run *run) {
     return run->dead && *run->out.fd < 0 && *run->err.fd < 0 && !to_pass(&run->out) &&
            !to_pass(&run->err);
