@@ -41,6 +41,18 @@ static enum probe_answer probe(const struct policy *policy UNUSED, const struct 
     return PROBE_NO;
 }
 
+/* How many kernel objects of a kind the box's user namespace may have. */
+static void count_row(struct plan *plan, const char *path, const char *value, const char *why) {
+    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                               .kind = OP_WRITE,
+                               .control = CTL_USER,
+                               .slot = SLOT_PROC,
+                               .path = path,
+                               .value = value,
+                               .flags2 = OP_F_OPTIONAL,
+                               .why = why});
+}
+
 static int plan_proc(const struct policy *policy UNUSED, const struct host *host UNUSED,
                      struct plan *plan, struct err *err UNUSED) {
     uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
@@ -71,17 +83,15 @@ static int plan_proc(const struct policy *policy UNUSED, const struct host *host
                                    .flags = attrs,
                                    .why = "as a proc of its own would have them"});
     }
-    if (plan_has(plan, CTL_USER))
-        plan_add(plan,
-                 (struct op){.stage = STAGE_INSIDE,
-                             .kind = OP_WRITE,
-                             .control = CTL_USER,
-                             .slot = SLOT_PROC,
-                             .path = "sys/user/max_user_namespaces",
-                             .value = "0",
-                             .flags2 = OP_F_OPTIONAL,
-                             .why = "a nested user namespace opens kernel code to the payload; "
-                                    "seccomp refuses it too"});
+    if (plan_has(plan, CTL_USER)) {
+        count_row(
+            plan, "sys/user/max_user_namespaces", "0",
+            "a nested user namespace opens kernel code to the payload; seccomp refuses it too");
+        count_row(plan, "sys/user/max_inotify_instances", "8",
+                  "what the box has counts for the caller as well, who has 128 in all: root's own "
+                  "services would get none");
+        count_row(plan, "sys/user/max_inotify_watches", "8192", "the same, of some 100,000");
+    }
     plan_add(plan, (struct op){.stage = STAGE_INSIDE,
                                .kind = OP_TREE_ATTR,
                                .control = CTL_PROC,
