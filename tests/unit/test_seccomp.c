@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stdio.h>
@@ -415,6 +416,28 @@ static void sockets_are_local_or_ip_and_never_raw(void **state) {
     }
     EXPECT(ERRNO(EPERM), f, SYS_socket, AF_INET, SOCK_RAW, 1);
     EXPECT(ERRNO(EPERM), f, SYS_socket, AF_INET6, SOCK_RAW | SOCK_CLOEXEC, 58);
+}
+
+/* SCTP, DCCP, MPTCP, UDP-Lite: a socket of such a protocol would load its module. */
+static void of_the_internet_protocols_there_are_tcp_and_udp(void **state) {
+    const struct filter *f = default_filter(state);
+    const uint64_t families[] = {AF_INET, AF_INET6};
+
+    for (size_t i = 0; i < ARRAY_LEN(families); i++)
+        for (uint64_t protocol = 0; protocol < 1024; protocol++) {
+            bool tcp = ASK(f, SYS_socket, families[i], SOCK_STREAM | SOCK_CLOEXEC, protocol) ==
+                       SECCOMP_RET_ALLOW;
+            bool udp = ASK(f, SYS_socket, families[i], SOCK_DGRAM, protocol) == SECCOMP_RET_ALLOW;
+            if (tcp != (protocol == 0 || protocol == IPPROTO_TCP) ||
+                udp != (protocol == 0 || protocol == IPPROTO_UDP))
+                fail_msg("family %llu, protocol %llu", (unsigned long long)families[i],
+                         (unsigned long long)protocol);
+        }
+    EXPECT(ERRNO(EPROTONOSUPPORT), f, SYS_socket, AF_INET, SOCK_STREAM, 132);
+    EXPECT(ERRNO(EPROTONOSUPPORT), f, SYS_socket, AF_INET6, SOCK_STREAM, 262);
+    EXPECT(ERRNO(EPROTONOSUPPORT), f, SYS_socket, AF_INET, SOCK_DGRAM, 136);
+    assert_true(ASK(f, SYS_socket, AF_INET, SOCK_STREAM, 132 | HIGH_BITS) != SECCOMP_RET_ALLOW);
+    EXPECT(SECCOMP_RET_ALLOW, f, SYS_socket, AF_UNIX, SOCK_STREAM, 0);
 }
 
 static void no_ioctl_types_into_a_terminal(void **state) {
@@ -1123,6 +1146,7 @@ int main(void) {
         OF_DEFAULT(x32_is_foreign),
         OF_DEFAULT(no_native_call_is_notified_or_killed),
         OF_DEFAULT(sockets_are_local_or_ip_and_never_raw),
+        OF_DEFAULT(of_the_internet_protocols_there_are_tcp_and_udp),
         OF_DEFAULT(no_ioctl_types_into_a_terminal),
         OF_DEFAULT(no_clone_makes_a_namespace),
         OF_DEFAULT(what_is_knowingly_refused_is_eperm),
