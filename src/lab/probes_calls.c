@@ -1,10 +1,263 @@
 /*
  * probes_calls.c: system calls that the code has no use for.
+ *
+ * Most go by number, as an attacker would: what the C library offers says nothing of what the kernel
+ * does. A call that would change the machine if it went through is made with arguments that the
+ * kernel refuses, but only after it has looked at the caller's rights: EINVAL instead of EPERM is
+ * then the break-in (tried(), in lab.py).
  */
 #include "lab/families.h"
 
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "base/banned.h"
 
+/* Who has a capability over the machine: neither in a user namespace, nor as an ordinary user, nor without it. */
+#define MACHINE "user identity caps seccomp"
+/* A capability over the box's own namespaces is enough. */
+#define OWN "identity caps seccomp"
+
+/* Init is another user, of more rights, outside of the payload's Landlock domain, and not dumpable. */
+#define INIT "user identity caps landlock seccomp"
+
+#define CALL .family = "calls", .kind = PAYLOAD_PYTHON
+
+/* ------------------------------------------------------------------ other interfaces */
+
+#if defined(__x86_64__)
+static long getpid_by_int80(void) {
+    long r;
+
+    __asm__ volatile("int $0x80" : "=a"(r) : "0"(20L) : "memory", "r8", "r9", "r10", "r11");
+    return r;
+}
+#else
+static long getpid_by_int80(void) { _exit(2); }
+#endif
+
+/* On some hypervisors, and where the kernel's 32-bit emulation is off, the instruction is a fault for everybody. */
+static bool needs_int80(struct attempt *a, struct finding_of *f) {
+    pid_t pid = fork();
+    int status = 0;
+
+    (void)a;
+    if (pid == 0) {
+        (void)signal(SIGSEGV, SIG_DFL);
+        _exit(getpid_by_int80() == getpid() ? 0 : 1);
+    }
+    if (pid < 0 || waitpid(pid, &status, 0) != pid)
+        return lab_untestable(f, "no process to try it in");
+    if (WIFSIGNALED(status))
+        return lab_untestable(f, "int 0x80 is SIG%s on this host, outside of any box",
+                              sigabbrev_np(WTERMSIG(status)));
+    if (WEXITSTATUS(status) != 0)
+        return lab_untestable(f, "this machine has no int 0x80");
+    return true;
+}
+
+/* Being killed is half of it: whoever wrote the code has to be told by which call. */
+static void named_in_hints(const struct attempt *a, struct finding_of *f, const char *word) {
+    if (f->verdict != VERDICT_STOPPED || strcmp(f->error, "killed by SIGSYS") != 0)
+        return;
+    for (size_t i = 0; a->result && i < a->result->n_hints; i++)
+        if (strstr(a->result->hints[i], word))
+            return;
+    lab_found(f, VERDICT_THROUGH, "hints", "", "the run was killed, but no hint names the call");
+}
+
+static void judge_int80(struct attempt *a, struct finding_of *f) {
+    named_in_hints(a, f, "int 0x80");
+}
+
+static void judge_x32(struct attempt *a, struct finding_of *f) { named_in_hints(a, f, "x32"); }
+
+/* ------------------------------------------------------------------ scheduling */
+
+/* In a cgroup of its own a box has no real-time budget where the kernel groups that too
+ * (CONFIG_RT_GROUP_SCHED), which is luck: without it, the rest has to do. */
+static bool without_cpu(struct attempt *a, struct finding_of *f) {
+    (void)f;
+    if (!lab_off(a, "cpu"))
+        lab_set(a, "without", "cpu");
+    return true;
+}
+
+/* The filter may refuse these as well; here they are to be stopped without it. */
+static bool without_seccomp(struct attempt *a, struct finding_of *f) {
+    (void)f;
+    lab_set(a, "without", "seccomp");
+    return true;
+}
+
 const struct probe probes_calls[] = {
+    {CALL, .id = "SY1", .title = "io_uring_setup", .stopped_by = "seccomp", .sees = "EPERM|ENOSYS",
+     .echo = "CVE-2022-29582, and most kernel exploits of 2022 and 2023",
+     .payload = "try:\n"
+                "    off = int(open(PROC + '/sys/kernel/io_uring_disabled').read())\n"
+                "except OSError:\n"
+                "    off = 0\n"
+                "if off and not filtered():\n"
+                "    untestable('kernel.io_uring_disabled is %d' % off)\n"
+                "tried('io_uring_setup', 1, room(120))\n"},
+    {CALL, .id = "SY2", .title = "userfaultfd, user mode only", .stopped_by = "seccomp",
+     .sees = "EPERM", .echo = "the stopwatch of many kernel heap exploits",
+     .payload = "tried('userfaultfd', 1)\n"},
+    {CALL, .id = "SY3", .title = "add_key to its own process keyring", .stopped_by = "seccomp",
+     .sees = "EPERM", .echo = "CVE-2016-0728",
+     .payload = "tried('add_key', b'user', b'mayfly-probe', b'x', 1, -2)\n"},
+    {CALL, .id = "SY3b", .title = "keyctl", .stopped_by = "seccomp", .sees = "EPERM",
+     .echo = "CVE-2016-0728", .payload = "tried('keyctl', 0, -1, 0, past='ENOKEY')\n"},
+    {CALL, .id = "SY3c", .title = "request_key", .stopped_by = "seccomp", .sees = "EPERM",
+     .payload = "tried('request_key', b'user', b'mayfly-none', None, -2, past='ENOKEY')\n"},
+    {CALL, .id = "SY4", .title = "bpf", .stopped_by = "seccomp", .sees = "EPERM",
+     .echo = "CVE-2021-3490",
+     .payload =
+         "path = ctypes.create_string_buffer(b'/nonexistent')\n"
+         "tried('bpf', 7, room(16, 'Q', ctypes.addressof(path)), 16, past='ENOENT EINVAL')\n"},
+    {CALL, .id = "SY4b", .title = "perf_event_open on itself", .stopped_by = "seccomp",
+     .sees = "EPERM", .echo = "CVE-2013-2094",
+     .payload = "tried('perf_event_open', room(112, 'IIQQQQQ', 1, 112, 0, 0, 0, 0, 0x61),\n"
+                "      0, -1, -1, 0, untestable_on='EACCES ENOENT')\n"},
+    {CALL, .id = "SY5", .title = "ptrace of a child", .stopped_by = "seccomp", .sees = "EPERM",
+     .echo = "CVE-2019-13272",
+     .payload = "import time\n"
+                "pid = os.fork()\n"
+                "if pid == 0:\n"
+                "    time.sleep(3)\n"
+                "    os._exit(0)\n"
+                "tried('ptrace', 0x4206, pid, 0, 0)\n"},
+    {CALL, .id = "SY6", .title = "process_vm_readv on init", .stopped_by = INIT, .sees = "EPERM",
+     .payload = "local = room(16, 'QQ', ctypes.addressof(room(1)), 1)\n"
+                "far = room(16, 'QQ', 4096, 1)\n"
+                "tried('process_vm_readv', 1, local, 1, far, 1, 0, past='EFAULT')\n"},
+    {CALL, .id = "SY6b", .title = "pidfd_getfd on init", .stopped_by = INIT, .sees = "EPERM",
+     .payload = "tried('pidfd_getfd', syscall(NR['pidfd_open'], 1, 0), 9999, 0, past='EBADF')\n"},
+    {CALL, .id = "SY6c", .title = "process_madvise on init", .stopped_by = MACHINE, .sees = "EPERM",
+     .payload = "far = room(16, 'QQ', 4096, 4096)\n"
+                "tried('process_madvise', syscall(NR['pidfd_open'], 1, 0), far, 1, 20, 0, "
+                "past='ENOMEM EFAULT')\n"},
+    {CALL, .id = "SY7", .title = "swapon", .stopped_by = MACHINE, .sees = "EPERM",
+     .payload = "tried('swapon', b'/nonexistent', 0, past='ENOENT')\n"},
+    {CALL, .id = "SY7b", .title = "kexec_load", .stopped_by = MACHINE, .sees = "EPERM",
+     .payload = "tried('kexec_load', 0, 0, 0, 0xff00, past='EINVAL')\n"},
+    {CALL, .id = "SY7c", .title = "init_module", .stopped_by = MACHINE, .sees = "EPERM",
+     .payload = "tried('init_module', 0, 0, b'', past='EFAULT ENOEXEC EINVAL')\n"},
+    /* A pid namespace's own reboot ends that namespace alone, so who has the capability there may. */
+    {CALL, .id = "SY7d", .title = "reboot", .stopped_by = OWN, .sees = "EPERM",
+     .payload = "tried('reboot', 0, 0, 0, 0, past='EINVAL')\n"},
+    {CALL, .id = "SY7e", .title = "acct", .stopped_by = MACHINE, .sees = "EPERM",
+     .payload = "tried('acct', b'/nonexistent', past='ENOENT')\n"},
+    {CALL, .id = "SY8", .title = "adjtimex", .stopped_by = MACHINE, .sees = "EPERM",
+     .payload = "tried('adjtimex', room(208, 'I', 0x4000), past='EINVAL')\n"},
+    {CALL, .id = "SY8b", .title = "clock_adjtime", .stopped_by = MACHINE, .sees = "EPERM",
+     .payload = "tried('clock_adjtime', 0, room(208, 'I', 0x4000), past='EINVAL')\n"},
+    {CALL, .id = "SY8c", .title = "settimeofday, to nothing", .stopped_by = MACHINE,
+     .sees = "EPERM", .payload = "tried('settimeofday', None, None)\n"},
+    {CALL, .id = "SY9", .title = "a socket by int 0x80, past a 64-bit filter",
+     .stopped_by = "seccomp", .sees = "killed by SIGSYS", .prepare = needs_int80,
+     .judge = judge_int80,
+     .payload = "import mmap\n"
+                "page = mmap.mmap(-1, 4096, prot=7)\n"
+                "page.write(bytes.fromhex('53b86701000089fb89f1cd8048985bc3'))\n"
+                "where = ctypes.addressof(ctypes.c_char.from_buffer(page))\n"
+                "make = ctypes.CFUNCTYPE(ctypes.c_long, *[ctypes.c_long] * 3)(where)\n"
+                "r = make(16, 3, 0)  # AF_NETLINK, SOCK_RAW\n"
+                "if r < 0:\n"
+                "    stopped('int 0x80', -r)\n"
+                "through('int 0x80', 'socket %d' % r)\n"},
+    {CALL, .id = "SY10", .title = "a call with the x32 bit", .stopped_by = "seccomp",
+     .sees = "killed by SIGSYS|ENOSYS", .echo = "CVE-2014-0038", .judge = judge_x32,
+     .payload = "if os.uname().machine != 'x86_64':\n"
+                "    untestable('x32 is of x86-64')\n"
+                "NR['getpid, x32'] = 0x40000000 | 39\n"
+                "tried('getpid, x32')\n"},
+    {CALL, .id = "SY11", .title = "TIOCSTI", .stopped_by = "seccomp", .sees = "EPERM",
+     .echo = "CVE-2017-5226", .payload = "tried('ioctl', 0, 0x5412, b'x', past='ENOTTY EIO')\n"},
+    {CALL, .id = "SY11b", .title = "TIOCSTI with the high 32 bits set", .stopped_by = "seccomp",
+     .sees = "EPERM", .echo = "CVE-2019-10063",
+     .payload = "tried('ioctl', 0, 0x5412 - (1 << 32), b'x', past='ENOTTY EIO')\n"},
+    {CALL, .id = "SY11c", .title = "TIOCLINUX", .stopped_by = "seccomp", .sees = "EPERM",
+     .echo = "CVE-2023-28100", .payload = "tried('ioctl', 0, 0x541c, b'\\3', past='ENOTTY EIO')\n"},
+    {CALL, .id = "SY13", .title = "sched_setscheduler: a real-time process", .stopped_by = MACHINE,
+     .sees = "EPERM", .prepare = without_cpu,
+     .payload = "tried('sched_setscheduler', 0, 1, room(4, 'i', 1))\n"},
+    {CALL, .id = "SY13b", .title = "sched_setattr: the same by structure", .stopped_by = MACHINE,
+     .sees = "EPERM", .prepare = without_cpu,
+     .payload = "tried('sched_setattr', 0, room(48, 'IIQiI', 48, 1, 0, 0, 1), 0)\n"},
+    {CALL, .id = "SY13c", .prepare = without_seccomp, .title = "a negative nice value",
+     .stopped_by = "user identity caps", .sees = "EACCES|EPERM",
+     .payload = "tried('setpriority', 0, 0, -5)\n"},
+    {CALL, .id = "SY14", .title = "personality: no address randomization", .stopped_by = "seccomp",
+     .sees = "EPERM", .echo = "CVE-2009-1895", .payload = "tried('personality', 0x40000)\n"},
+
+    /* ---------------------------------------------------------------- not in the list of cases */
+
+    /* Its own listener on top of the box's would be asked first, and could answer "go on". */
+    {CALL, .id = "SY15", .title = "become the supervisor of its own filter",
+     .stopped_by = "seccomp", .sees = "EBUSY|EPERM|ENOSYS|EINVAL",
+     .payload = "tried('seccomp', 1, 8, allow_all())\n"},
+    {CALL, .id = "SY16", .title = "load a filter that allows all, then io_uring_setup",
+     .stopped_by = "seccomp", .sees = "EPERM|ENOSYS",
+     .payload = "try:\n"
+                "    syscall(NR['seccomp'], 1, 0, allow_all())\n"
+                "except OSError:\n"
+                "    pass\n"
+                "tried('io_uring_setup', 1, room(120))\n"},
+    {CALL, .id = "SY17", .title = "memfd_secret", .stopped_by = "seccomp", .sees = "EPERM|ENOSYS",
+     .payload = "tried('memfd_secret', 0)\n"},
+    {CALL, .id = "SY18", .title = "fanotify_init, as anybody may", .stopped_by = "seccomp",
+     .sees = "EPERM|ENOSYS", .payload = "tried('fanotify_init', 0x200, 0)\n"},
+    {CALL, .id = "SY19", .title = "quotactl", .stopped_by = "seccomp", .sees = "EPERM|ENOSYS",
+     .payload = "tried('quotactl', 0x80000400, b'/nonexistent', 0, room(8), past='ENOENT')\n"},
+    {CALL, .id = "SY20", .title = "cachestat: which pages of a file others have read",
+     .stopped_by = "seccomp", .sees = "EPERM|ENOSYS", .echo = "CVE-2019-5489",
+     .payload = "import tempfile\n"
+                "f = tempfile.TemporaryFile()\n"
+                "tried('cachestat', f.fileno(), room(16), room(40), 0)\n"},
+    {CALL, .id = "SY20b", .title = "mincore: the same of a mapping", .stopped_by = "seccomp",
+     .sees = "EPERM|ENOSYS", .echo = "CVE-2019-5489",
+     .payload = "import mmap\n"
+                "page = mmap.mmap(-1, 4096)\n"
+                "where = ctypes.addressof(ctypes.c_char.from_buffer(page))\n"
+                "tried('mincore', where, 4096, room(1))\n"},
+    {CALL, .id = "SY21", .title = "modify_ldt", .stopped_by = "seccomp", .sees = "EPERM|ENOSYS",
+     .echo = "CVE-2017-17053", .payload = "tried('modify_ldt', 0, room(16), 16)\n"},
+    {CALL, .id = "SY22", .title = "ioperm", .stopped_by = MACHINE, .sees = "EPERM|ENOSYS",
+     .payload = "tried('ioperm', 0x80, 1, 1)\n"},
+    {CALL, .id = "SY22b", .title = "iopl", .stopped_by = MACHINE, .sees = "EPERM|ENOSYS",
+     .payload = "tried('iopl', 3)\n"},
+    {CALL, .id = "SY23", .title = "kcmp", .stopped_by = "seccomp", .sees = "EPERM|ENOSYS",
+     .payload = "tried('kcmp', os.getpid(), os.getpid(), 1, 0, 0)\n"},
+    {CALL, .id = "SY24", .title = "mount_setattr", .stopped_by = OWN, .sees = "EPERM|ENOSYS",
+     .echo = "CVE-2022-0185, of the same interface",
+     .payload = "tried('mount_setattr', -100, b'/nonexistent', 0, room(32, 'Q', 1), 32,\n"
+                "      past='ENOENT')\n"},
+    {CALL, .id = "SY24b", .title = "listmount", .stopped_by = "seccomp", .sees = "EPERM|ENOSYS",
+     .payload =
+         "tried('listmount', room(32, 'IIQQ', 24, 0, (1 << 64) - 1, 0), room(512), 64, 0)\n"},
+    {CALL, .id = "SY25", .title = "sethostname", .stopped_by = OWN, .sees = "EPERM",
+     .payload = "tried('sethostname', b'x', -1, past='EINVAL')\n"},
+    {CALL, .id = "SY26", .prepare = without_seccomp,
+     .title = "prctl(PR_SET_MM): another brk, argv, auxv", .stopped_by = "user identity caps",
+     .sees = "EPERM", .why_alone = "the caller has no CAP_SYS_RESOURCE itself",
+     .payload = "tried('prctl', 35, 6, 0, 0, 0, past='EINVAL')\n"},
+    {CALL, .id = "SY27", .title = "move_pages", .stopped_by = "seccomp", .sees = "EPERM|ENOSYS",
+     .echo = "CVE-2023-4611, of memory policies",
+     .payload = "tried('move_pages', 0, 0, None, None, None, 0)\n"},
+    {CALL, .id = "SY28", .title = "vmsplice", .stopped_by = "seccomp", .sees = "EPERM|ENOSYS",
+     .echo = "CVE-2008-0600",
+     .payload = "r, w = os.pipe()\n"
+                "byte = room(1)\n"
+                "tried('vmsplice', w, room(16, 'QQ', ctypes.addressof(byte), 1), 1, 0)\n"},
+    {CALL, .id = "SY29", .title = "sysfs(2), of another age", .stopped_by = "seccomp",
+     .sees = "EPERM|ENOSYS", .payload = "tried('sysfs', 3)\n"},
+    {CALL, .id = "SY30", .title = "name_to_handle_at", .stopped_by = "seccomp",
+     .sees = "EPERM|ENOSYS", .echo = "the \"shocker\" escape from Docker, 2014",
+     .payload = "tried('name_to_handle_at', -100, b'/', room(136, 'I', 128), room(8), 0,\n"
+                "      untestable_on='EOPNOTSUPP')\n"},
     {.id = NULL},
 };

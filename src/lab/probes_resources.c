@@ -1,10 +1,380 @@
 /*
- * probes_resources.c: taking more than the box's share.
+ * probes_resources.c: taking more than its share: memory, time, descriptors, kernel objects, and the
+ * supervisor's patience.
+ *
+ * Limits are set low for an attempt, so that going over one costs the host little even where nothing
+ * stops it: twice the memory, a second of processor time, some hundred descriptors.
  */
 #include "lab/families.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
 #include "base/banned.h"
 
+#define RESOURCE .family = "resources", .kind = PAYLOAD_PYTHON
+
+/* ------------------------------------------------------------------ low limits */
+
+static bool little_memory(struct attempt *a, struct finding_of *f) {
+    (void)f;
+    lab_set(a, "memory", "48m");
+    return true;
+}
+
+static bool little_cpu(struct attempt *a, struct finding_of *f) {
+    (void)f;
+    lab_set(a, "cpus", "0.05");
+    lab_set(a, "timeout", "%d", (int)(40 * lab_slow()));
+    return true;
+}
+
+static bool little_time(struct attempt *a, struct finding_of *f) {
+    (void)f;
+    lab_set(a, "timeout", "%dms", (int)(500 * lab_slow()));
+    lab_arg(a, "%d", (int)(1500 * lab_slow()));
+    return true;
+}
+
+static bool little_cpu_time(struct attempt *a, struct finding_of *f) {
+    (void)f;
+    lab_set(a, "cpu-time", "%dms", (int)(150 * lab_slow()));
+    lab_set(a, "timeout", "%d", (int)(40 * lab_slow()));
+    lab_arg(a, "%d", (int)(500 * lab_slow()));
+    return true;
+}
+
+/* False: this process's own limit, which the code has without ours, is no higher than what is tried. */
+static bool host_allows(struct finding_of *f, int resource, rlim_t more, const char *what) {
+    struct rlimit own;
+
+    if (getrlimit((__rlimit_resource_t)resource, &own) < 0 || own.rlim_max < more)
+        return lab_untestable(f, "this process itself may have no more %s", what);
+    return true;
+}
+
+static bool few_files(struct attempt *a, struct finding_of *f) {
+    lab_set(a, "ulimit", "nofile=64");
+    return host_allows(f, RLIMIT_NOFILE, 1024, "open files");
+}
+
+static bool few_signals(struct attempt *a, struct finding_of *f) {
+    lab_set(a, "ulimit", "sigpending=64");
+    return host_allows(f, RLIMIT_SIGPENDING, 1024, "queued signals");
+}
+
+static bool few_queues(struct attempt *a, struct finding_of *f) {
+    (void)a;
+    return host_allows(f, RLIMIT_MSGQUEUE, 400000, "bytes in message queues");
+}
+
+static bool small_files(struct attempt *a, struct finding_of *f) {
+    lab_set(a, "ulimit", "fsize=65536");
+    return host_allows(f, RLIMIT_FSIZE, 1 << 20, "bytes in a file");
+}
+
+static bool little_locked(struct attempt *a, struct finding_of *f) {
+    (void)a;
+    return host_allows(f, RLIMIT_MEMLOCK, 2 << 20, "locked memory");
+}
+
+/* ------------------------------------------------------------------ a crash */
+
+/* Where crashes are a program's business, one must not be made that gets there. */
+static bool crash_is_harmless(struct attempt *a, struct finding_of *f) {
+    char pattern[256] = "";
+
+    (void)file_read_at(AT_FDCWD, "/proc/sys/kernel/core_pattern", pattern, sizeof(pattern));
+    if (pattern[0] != 0 && strchr("|/@", pattern[0]) && lab_off(a, "rlimits"))
+        return lab_untestable(f, "a crash would go to this host's core_pattern, %.100s", pattern);
+    return host_allows(f, RLIMIT_CORE, 64 << 20, "bytes in a core dump");
+}
+
+static bool file_exists(const char *path) { return access(path, F_OK) == 0; }
+
+static bool appears(const char *path, double ms) {
+    const struct timespec t = {0, 10000000};
+
+    for (double waited = 0; !file_exists(path); waited += 10) {
+        if (waited > ms)
+            return false;
+        (void)nanosleep(&t, NULL);
+    }
+    return true;
+}
+
+static void crash_outside(void) {
+    const struct rlimit unlimited = {RLIM_INFINITY, RLIM_INFINITY};
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        (void)signal(SIGSEGV, SIG_DFL);
+        (void)setrlimit(RLIMIT_CORE, &unlimited);
+        (void)raise(SIGSEGV);
+        _exit(0);
+    }
+    if (pid > 0)
+        (void)waitpid(pid, NULL, 0);
+}
+
+static int write_text(const char *path, const char *text, mode_t mode) {
+    _cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, mode);
+
+    return fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : -errno;
+}
+
+static const char core_pattern[] = "/proc/sys/kernel/core_pattern";
+
+/* Only where the kernel is a test's own. A crash outside shows first that the handler is one. */
+static bool piped_core_pattern(struct attempt *a, struct finding_of *f) {
+    char cpu[512] = "", script[2 * PATH_MAX], handler[PATH_MAX], text[PATH_MAX], *old;
+
+    (void)file_read_at(AT_FDCWD, "/proc/cpuinfo", cpu, sizeof(cpu));
+    if (!strstr(cpu, "User Mode Linux") || geteuid() != 0)
+        return lab_untestable(f, "core_pattern is not this test's to change, but on the cgroup v2 "
+                                 "kernel that the tests boot as root");
+    a->state = old = calloc(1, 256);
+    (void)snprintf(a->arg[3], sizeof(a->arg[3]), "%.200s/ran", a->dir);
+    (void)snprintf(handler, sizeof(handler), "%.3000s/handler", a->dir);
+    (void)snprintf(script, sizeof(script), "#!/bin/sh\n/bin/cat >/dev/null\n: >%s\n", a->arg[3]);
+    (void)snprintf(text, sizeof(text), "|%.3000s", handler);
+    if (!old || file_read_at(AT_FDCWD, core_pattern, old, 256) < 0 ||
+        write_text(handler, script, 0755) < 0 || write_text(core_pattern, text, 0) < 0)
+        return lab_untestable(f, "%s: %s", core_pattern, strerrordesc_np(errno));
+    crash_outside();
+    if (!appears(a->arg[3], 2000 * lab_slow())) {
+        (void)write_text(core_pattern, old, 0);
+        return lab_untestable(f, "a crash outside did not run the handler either");
+    }
+    (void)unlink(a->arg[3]);
+    return true;
+}
+
+static void judge_handler(struct attempt *a, struct finding_of *f) {
+    bool ran = appears(a->arg[3], 200 * lab_slow());
+
+    (void)write_text(core_pattern, a->state, 0);
+    if (ran)
+        lab_found(f, VERDICT_THROUGH, "SIGSEGV", "", "the host's handler ran");
+}
+
+/* ------------------------------------------------------------------ output and input */
+
+static bool a_second(struct attempt *a, struct finding_of *f) {
+    (void)f;
+    lab_set(a, "timeout", "%dms", (int)(800 * lab_slow()));
+    return true;
+}
+
+static bool bounded(const struct mayfly_stream *s) {
+    const size_t default_bytes = 1 << 20;
+
+    return s->truncated && s->len <= default_bytes && s->total > s->len;
+}
+
+static void judge_flood(struct attempt *a, struct finding_of *f) {
+    const mayfly_result *r = a->result;
+    char text[120];
+
+    if (!r)
+        return;
+    (void)snprintf(text, sizeof(text), "%llu bytes written, %zu kept, %s",
+                   (unsigned long long)(r->out.total + r->err.total), r->out.len + r->err.len,
+                   mayfly_outcome_name(r->outcome));
+    if (r->outcome == MAYFLY_TIMED_OUT && bounded(&r->out) && (!r->err.total || bounded(&r->err)))
+        lab_found(f, VERDICT_STOPPED, "write", "truncated", text);
+    else
+        lab_found(f, VERDICT_THROUGH, "write", "", text);
+}
+
+enum { GIB = 1 << 30 };
+
+static bool stdin_of_memory(struct attempt *a, struct finding_of *f) {
+    void *zeros = mmap(NULL, GIB, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+    if (zeros == MAP_FAILED)
+        return lab_untestable(f, "no room for a GiB of zeros: %s", strerrordesc_np(errno));
+    a->input.stdin_data = zeros;
+    a->input.stdin_len = GIB;
+    return true;
+}
+
+static bool stdin_of_file(struct attempt *a, struct finding_of *f) {
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%.3000s/input", a->dir);
+    a->fd[0] = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (a->fd[0] < 0 || ftruncate(a->fd[0], GIB) < 0)
+        return lab_untestable(f, "%s: %s", path, strerrordesc_np(errno));
+    a->input.stdin_fd = a->fd[0];
+    return true;
+}
+
+static void judge_stdin(struct attempt *a, struct finding_of *f) {
+    if (a->input.stdin_data)
+        (void)munmap((void *)(uintptr_t)a->input.stdin_data, GIB);
+    if (f->verdict == VERDICT_THROUGH && a->result && a->result->outcome == MAYFLY_EXITED)
+        lab_found(f, VERDICT_STOPPED, "read", "ended", "nobody waited for it to be read");
+    else if (f->verdict == VERDICT_STOPPED)
+        lab_found(f, VERDICT_THROUGH, "read", "", "the run did not come to its end");
+}
+
+#define CRASH                                                                                      \
+    "import resource\n"                                                                            \
+    "pid = os.fork()\n"                                                                            \
+    "if pid == 0:\n"                                                                               \
+    "    hard = resource.getrlimit(resource.RLIMIT_CORE)[1]\n"                                     \
+    "    resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))\n"                                 \
+    "    signal.signal(signal.SIGSEGV, signal.SIG_DFL)\n"                                          \
+    "    os.kill(os.getpid(), signal.SIGSEGV)\n"                                                   \
+    "    os._exit(0)\n"                                                                            \
+    "status = os.waitpid(pid, 0)[1]\n"                                                             \
+    "if os.WCOREDUMP(status):\n"                                                                   \
+    "    through('SIGSEGV', 'a core was dumped')\n"                                                \
+    "stopped('SIGSEGV', 'no core', resource.getrlimit(resource.RLIMIT_CORE))\n"
+
 const struct probe probes_resources[] = {
+    {RESOURCE, .id = "RS1", .title = "allocate without end", .stopped_by = "memory",
+     .sees = "oom_killed", .prepare = little_memory,
+     .payload = "all = [bytearray(os.urandom(4096)) * 1024 for i in range(24)]\n"
+                "through('brk', '96 MiB')\n"},
+    {RESOURCE, .id = "RS1b", .title = "the same in files in memory", .stopped_by = "memory",
+     .sees = "oom_killed", .prepare = little_memory,
+     .payload = "part = bytes(1 << 20)\n"
+                "with open('/tmp/large', 'wb') as f:\n"
+                "    for i in range(60):\n"
+                "        f.write(part)\n"
+                "through('write', '60 MiB')\n"},
+    {RESOURCE, .id = "RS1c", .title = "the same in System V shared memory", .stopped_by = "memory",
+     .sees = "oom_killed", .prepare = little_memory,
+     .payload = "size = 96 << 20\n"
+                "libc.shmat.restype = ctypes.c_void_p\n"
+                "key = libc.shmget(0, ctypes.c_size_t(size), 0o1600)\n"
+                "if key < 0:\n"
+                "    stopped('shmget', ctypes.get_errno())\n"
+                "ctypes.memset(libc.shmat(key, None, 0), 1, size)\n"
+                "libc.shmctl(key, 0, None)\n"
+                "through('shmget', '96 MiB')\n"},
+    {RESOURCE, .id = "RS3", .title = "spin on all cores", .stopped_by = "cpu", .sees = "throttled",
+     .prepare = little_cpu,
+     .payload = "import time\n"
+                "start = time.monotonic()\n"
+                "for i in range(4):\n"
+                "    if os.fork() == 0:\n"
+                "        while time.monotonic() < start + 1:\n"
+                "            pass\n"
+                "        os._exit(0)\n"
+                "for i in range(4):\n"
+                "    os.wait()\n"
+                "took = os.times()\n"
+                "share = (took[2] + took[3]) / (time.monotonic() - start)\n"
+                "if share > 0.12:\n"
+                "    through('clock', '%.2f CPUs' % share)\n"
+                "stopped('clock', 'throttled', '%.2f CPUs' % share)\n"},
+    {RESOURCE, .id = "RS4", .title = "sleep for ever", .stopped_by = "deadline",
+     .sees = "timed_out", .prepare = little_time,
+     .payload = "import time\n"
+                "time.sleep(int(sys.argv[1]) / 1000)\n"
+                "through('sleep', 'three times its deadline')\n"},
+    {RESOURCE, .id = "RS4b", .title = "compute for ever", .stopped_by = "deadline",
+     .sees = "cpu_limit", .prepare = little_cpu_time,
+     .payload = "import time\n"
+                "while time.process_time() < int(sys.argv[1]) / 1000:\n"
+                "    pass\n"
+                "through('clock', 'three times its CPU time')\n"},
+    {RESOURCE, .id = "RS5", .title = "open files without end", .stopped_by = "rlimits",
+     .sees = "EMFILE", .prepare = few_files,
+     .payload = "import resource\n"
+                "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+                "resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))\n"
+                "attempt('dup', lambda: [os.dup(0) for i in range(200)][0])\n"},
+    {RESOURCE, .id = "RS5b", .title = "keep open files in flight between sockets",
+     .stopped_by = "rlimits", .sees = "ETOOMANYREFS", .prepare = few_files,
+     .payload = "import socket\n"
+                "a, b = socket.socketpair()\n"
+                "a.setblocking(False)\n"
+                "def fly():\n"
+                "    for i in range(150):\n"
+                "        socket.send_fds(a, [b'x'], [0])\n"
+                "attempt('sendmsg', fly)\n"},
+    {RESOURCE, .id = "RS6", .title = "take the inotify instances, which the caller has to share",
+     .stopped_by = "user", .sees = "EMFILE",
+     .payload = "made = 0\n"
+                "while made < 48:\n"
+                "    if libc.inotify_init1(0) < 0:\n"
+                "        stopped('inotify_init1', ctypes.get_errno(), '%d were made' % made)\n"
+                "    made += 1\n"
+                "through('inotify_init1', '%d were made' % made)\n"},
+    {RESOURCE, .id = "RS6b", .title = "take the memory of POSIX message queues",
+     .stopped_by = "rlimits landlock", .sees = "EMFILE|EACCES", .prepare = few_queues,
+     .payload = "for i in range(4):\n"
+                "    how = room(64, 'qqqq', 0, 10, 8192, 0)\n"
+                "    if libc.mq_open(b'/probe%d' % i, os.O_CREAT | os.O_RDWR, 0o600, how) < 0:\n"
+                "        stopped('mq_open', ctypes.get_errno(), '%d were made' % i)\n"
+                "through('mq_open', '320 KiB')\n"},
+    {RESOURCE, .id = "RS6c", .title = "take timers without end", .stopped_by = "rlimits",
+     .sees = "EAGAIN", .prepare = few_signals,
+     .payload = "NR['timer_create'] = dict(x86_64=222, aarch64=107)[os.uname().machine]\n"
+                "def take():\n"
+                "    for i in range(200):\n"
+                "        syscall(NR['timer_create'], 1, None, room(8))\n"
+                "attempt('timer_create', take)\n"},
+    {RESOURCE, .id = "RS7", .title = "crash, to leave a core dump", .stopped_by = "rlimits",
+     .sees = "no core", .prepare = crash_is_harmless, .payload = CRASH},
+    {RESOURCE, .id = "RS7b", .title = "crash, to run the host's core dump handler as root",
+     .stopped_by = "", .sees = "no core", .echo = "CVE-2022-0492, of release_agent, its like",
+     .prepare = piped_core_pattern, .judge = judge_handler, .payload = CRASH},
+    {RESOURCE, .id = "RS8", .title = "10 GB of output in one line, which is no UTF-8",
+     .stopped_by = "", .sees = "truncated", .prepare = a_second, .judge = judge_flood,
+     .payload = "part, n = b'\\xff' * 65536, 0\n"
+                "while n < 10 << 30:\n"
+                "    n += os.write(1, part)\n"},
+    {RESOURCE, .id = "RS8b", .title = "a flood on both streams at once, of zeros", .stopped_by = "",
+     .sees = "truncated", .prepare = a_second, .judge = judge_flood,
+     .payload = "part, n = bytes(65536), 0\n"
+                "while n < 10 << 30:\n"
+                "    n += os.write(1, part) + os.write(2, part)\n"},
+    {RESOURCE, .id = "RS9", .title = "never read 1 GB of stdin", .stopped_by = "", .sees = "ended",
+     .prepare = stdin_of_memory, .judge = judge_stdin,
+     .payload = "import time\n"
+                "time.sleep(0.1)\n"
+                "through('read')\n"},
+    {RESOURCE, .id = "RS9b", .title = "read one byte of it, from a file, and stop",
+     .stopped_by = "", .sees = "ended", .prepare = stdin_of_file, .judge = judge_stdin,
+     .payload = "import time\n"
+                "os.read(0, 1)\n"
+                "time.sleep(0.1)\n"
+                "through('read')\n"},
+
+    /* ---------------------------------------------------------------- not in the list of cases */
+
+    {RESOURCE, .id = "RS10", .title = "raise a limit of its own",
+     .stopped_by = "user identity caps", .sees = "EPERM",
+     .why_alone = "the caller has no CAP_SYS_RESOURCE itself",
+     .payload = "import resource\n"
+                "NR['prlimit64'] = dict(x86_64=302, aarch64=261)[os.uname().machine]\n"
+                "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+                "tried('prlimit64', 0, 7, room(16, 'QQ', hard + 1, hard + 1), None)\n"},
+    {RESOURCE, .id = "RS11", .title = "lock memory, which cannot be reclaimed then",
+     .stopped_by = "rlimits", .sees = "ENOMEM|EPERM", .prepare = little_locked,
+     .payload = "page = room(1 << 20)\n"
+                "if libc.mlock(page, ctypes.c_size_t(1 << 20)) < 0:\n"
+                "    stopped('mlock', ctypes.get_errno())\n"
+                "through('mlock', '1 MiB')\n"},
+    {RESOURCE, .id = "RS12", .title = "one large file", .stopped_by = "rlimits", .sees = "EFBIG",
+     .prepare = small_files,
+     .payload = "attempt('ftruncate', os.truncate, os.open('/tmp/f', os.O_CREAT | os.O_RDWR), "
+                "1 << 20)\n"},
     {.id = NULL},
 };
