@@ -23,15 +23,15 @@ struct host_state {
 int lab_ipc_key(void);
 void lab_queue_name(char *name, size_t size);
 
-void host_look(const char *canary_dir, struct host_state *ret);
-void host_watch_done(struct host_state *state);
+void watch_look(const char *canary_dir, struct host_state *ret);
+void watch_forget(struct host_state *state);
 /* false: `why` says in words what differs. */
-bool host_same(const struct host_state *before, const struct host_state *after, char *why,
-               size_t size);
+bool watch_same(const struct host_state *before, const struct host_state *after, char *why,
+                size_t size);
 /* Reaps what was killed with its box and became a child of this process, whose own children are all dead or reaped by
  * now; waits a moment for what is dying. */
-void host_reap_dead(void);
+void watch_reap_dead(void);
 /* Kills and reaps every child. */
-void host_kill_strays(void);
+void watch_kill_strays(void);
 
 #endif
