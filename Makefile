@@ -24,7 +24,9 @@ HARDEN  := -fstack-protector-strong -D_FORTIFY_SOURCE=2
 LDHARD  := -Wl,-z,relro,-z,now -Wl,-z,noexecstack
 PIE     := -static-pie
 endif
+# The prefix map: where the source lay is in no file that is built, so the bytes are the same anywhere.
 ALL_CFLAGS = -std=gnu17 -D_GNU_SOURCE $(WARN) -fPIC -fvisibility=hidden $(HARDEN) \
+             -ffile-prefix-map=$(CURDIR)=. \
              -Isrc -Iinclude -I$(B)/gen $(CPPFLAGS) $(CFLAGS)
 ALL_LDFLAGS = $(LDHARD) $(LDFLAGS)
 LIBS    := -ljansson -lseccomp -lm
@@ -44,17 +46,20 @@ CLI_OBJ  := $(call obj,$(wildcard src/cli/*.c))
 # The lab's build differs in one object: the table of fields, which there has --without CONTROL. Not installed.
 LAB_OBJ  := $(call obj,$(wildcard src/lab/*.c))
 LAB_FIELDS := $(B)/obj/lab/policy_fields.o
-SUITES   := unit golden fault live
+# Programs that mayfly starts itself, for LIBEXECDIR/mayfly: $(B)/NAME, with a rule each.
+HELPERS  := $(DELEGATE)
+OBJCOPY  ?= objcopy
+SUITES   := unit golden fault live package
 TEST_SRC := $(wildcard $(SUITES:%=tests/%/test_*.c))
 TESTS    := $(TEST_SRC:%.c=$(B)/%)
 TEST_AUX := $(call obj,$(filter-out $(TEST_SRC),$(wildcard tests/*.c $(SUITES:%=tests/%/*.c))))
 FILTER   := $(B)/gen/seccomp_default.h
 
-.PHONY: FORCE all run test bench unit golden fault live hosts tests lint format asan install rootfs deps help \
-        clean distclean
+.PHONY: FORCE all run test bench unit golden fault live package hosts tests lint format asan install uninstall dist \
+        deb base rootfs deps help clean distclean
 .DELETE_ON_ERROR:
 
-all: $(B)/mayfly $(B)/libmayfly.a $(B)/libmayfly.so.0 $(DELEGATE) ## build the program and the library (default)
+all: $(B)/mayfly $(B)/public/libmayfly.a $(B)/libmayfly.so.0 $(HELPERS) ## build the program and the library (default)
 	@:
 
 # ------------------------------------------------------------------ the user's commands
@@ -70,15 +75,18 @@ override CODE := $(value CODE)
 export CODE
 
 test: ## build all and run every test, on every kind of host that this machine can be
-	@scripts/deps.sh build test
-	@$(MAKE) --no-print-directory all tests rootfs
-	@scripts/test.sh unit golden fault live hosts
+	@scripts/deps.sh build test package
+	@$(MAKE) --no-print-directory all tests rootfs base
+	@scripts/test.sh unit golden fault live package hosts
 
 unit golden fault live hosts: tests rootfs ## one suite of the tests
 	@scripts/test.sh $@
 
 bench: $(B)/bench $(B)/mayfly rootfs ## what a run costs, beside the bare program and every peer installed; BENCH='--rounds 500 --json FILE'
 	@MAYFLY_BIN=$(abspath $(B)/mayfly) MAYFLY_ROOTFS=$(abspath build/rootfs) $(B)/bench $(BENCH)
+
+package: all tests rootfs base ## the tests of what is installed: libraries, pages, completion, packages
+	@scripts/test.sh $@
 
 lint: ## layout, static analysis, include directions, symbols, scripts
 	@scripts/deps.sh build test lint
@@ -93,24 +101,47 @@ asan: ## unit and golden tests with address and undefined-behaviour sanitizers
 	@MAYFLY_BUILD=build/asan scripts/test.sh unit golden
 
 deps: ## install what is missing of the packages that building and testing need
-	@scripts/deps.sh build test
+	@scripts/deps.sh build test package
 
 rootfs: ## make the Python rootfs, build/rootfs (at once when it is up to date)
 	@rootfs/build.sh build/rootfs
 
+base: ## make the bare Debian that the package is tested in, build/base.tar (at once when it is there)
+	@scripts/base.sh build/base.tar
+
+# Where things go. scripts/install.sh has the one table of what goes there, for all four of these.
+BINDIR        ?= $(PREFIX)/bin
+LIBDIR        ?= $(PREFIX)/lib
+LIBEXECDIR    ?= $(PREFIX)/libexec
+INCLUDEDIR    ?= $(PREFIX)/include
+MANDIR        ?= $(PREFIX)/share/man
+DOCDIR        ?= $(PREFIX)/share/doc/mayfly
+PKGCONFIGDIR  ?= $(LIBDIR)/pkgconfig
+BASHCOMPDIR   ?= $(PREFIX)/share/bash-completion/completions
+ZSHCOMPDIR    ?= $(PREFIX)/share/zsh/site-functions
+FISHCOMPDIR   ?= $(PREFIX)/share/fish/vendor_completions.d
+PLACES        := B DESTDIR PREFIX BINDIR LIBDIR LIBEXECDIR INCLUDEDIR MANDIR DOCDIR PKGCONFIGDIR \
+                 BASHCOMPDIR ZSHCOMPDIR FISHCOMPDIR HELPERS
+with_places    = $(foreach v,$(PLACES),$(v)='$($(v))')
+
 install: all ## install to PREFIX (/usr/local), below DESTDIR
-	install -D -m 755 $(B)/mayfly $(DESTDIR)$(PREFIX)/bin/mayfly
-	$(if $(DELEGATE),install -D -m 755 $(DELEGATE) $(DESTDIR)$(PREFIX)/libexec/mayfly/mayfly-delegate)
-	install -D -m 644 include/mayfly.h $(DESTDIR)$(PREFIX)/include/mayfly.h
-	install -D -m 644 $(B)/libmayfly.a $(DESTDIR)$(PREFIX)/lib/libmayfly.a
-	install -D -m 755 $(B)/libmayfly.so.0 $(DESTDIR)$(PREFIX)/lib/libmayfly.so.0
-	ln -sf libmayfly.so.0 $(DESTDIR)$(PREFIX)/lib/libmayfly.so
+	@$(with_places) scripts/install.sh install
+
+uninstall: ## remove what install put there, given the same variables
+	@$(with_places) scripts/install.sh uninstall
+
+dist: all ## build/dist: the static program, its pages and completion as a tar.gz, with checksums
+	@B='$(B)' HELPERS='$(HELPERS)' scripts/dist.sh
+
+deb: all ## build/deb: Debian packages of the program and the library
+	@scripts/deps.sh build package
+	@B='$(B)' HELPERS='$(HELPERS)' scripts/deb.sh
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z ]*:.*## / { printf "  make %-32s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-clean: ## remove what was built, but for the rootfs and its downloads
-	rm -rf $(filter-out build/rootfs build/rootfs.lock build/debs,$(wildcard build/*))
+clean: ## remove what was built, but for the rootfs, its downloads and the bare Debian
+	rm -rf $(filter-out build/rootfs build/rootfs.lock build/debs build/base.tar%,$(wildcard build/*))
 
 distclean: ## remove all of build/
 	rm -rf build
@@ -126,8 +157,16 @@ $(B)/mayfly-delegate: $(call obj,src/delegate/delegate.c)
 $(B)/libmayfly.a: $(LIB_OBJ)
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
-$(B)/libmayfly.so.0: $(LIB_OBJ)
-	$(call says,LINK) $(CC) -shared -Wl,-soname,libmayfly.so.0 $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+# The archive that is installed: one object, in which all but the public names are local. In the one above, which is
+# for our own programs, each helper of src/base would meet a caller's function of the same name.
+$(B)/public/libmayfly.a: $(LIB_OBJ)
+	@mkdir -p $(@D)
+	$(call says,AR) rm -f $@ && $(CC) -nostdlib -r -o $(@D)/libmayfly.o $^ && \
+	    $(OBJCOPY) --localize-hidden $(@D)/libmayfly.o && $(AR) rcsD $@ $(@D)/libmayfly.o
+
+$(B)/libmayfly.so.0: $(LIB_OBJ) src/lib/libmayfly.map
+	$(call says,LINK) $(CC) -shared -Wl,-soname,libmayfly.so.0 -Wl,--version-script=src/lib/libmayfly.map \
+	    $(ALL_LDFLAGS) -o $@ $(LIB_OBJ) $(LIBS)
 
 # The tests reach internal functions too: hidden symbols are hidden from shared-library users only.
 $(B)/libmayfly_test.a: $(LIB_OBJ) $(JSON_OBJ) $(filter-out %/main.o,$(CLI_OBJ)) $(TEST_AUX)

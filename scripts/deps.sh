@@ -5,14 +5,15 @@
 # a password. Otherwise the one command that helps is printed, and the status is 1. With nothing
 # missing this takes some milliseconds and touches nothing.
 #
-# Usage: scripts/deps.sh SET...      sets: build, test, lint
+# Usage: scripts/deps.sh SET...      sets: build, test, package, lint
 # shellcheck disable=SC2034,SC2086 # sets are looked up by name, and are lists of words
 set -euo pipefail
 
 # The rootfs needs no set of its own: rootfs/build.sh gets by on apt, dpkg and tar.
 build="gcc libc6-dev libjansson-dev libseccomp-dev"
 test="gcc libc6-dev libcmocka-dev iproute2 uidmap user-mode-linux libsystemd-dev"
-lint="clang clang-format clang-tidy cppcheck shellcheck"
+package="binutils dpkg-dev g++ mmdebstrap pkg-config"
+lint="clang clang-format clang-tidy cppcheck mandoc shellcheck"
 
 case $(dpkg --print-architecture 2>/dev/null || echo none) in
     none) echo "deps: not a Debian system; the packages are named in $0" >&2 && exit 0 ;;
@@ -23,7 +24,7 @@ esac
 wanted=
 for set in "$@"; do
     case $set in
-        build | test | lint) wanted+=" ${!set}" ;;
+        build | test | package | lint) wanted+=" ${!set}" ;;
         *) echo "deps: no set called $set" >&2 && exit 2 ;;
     esac
 done

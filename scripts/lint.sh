@@ -7,7 +7,8 @@ cd "$(dirname "$0")/.." || exit
 
 mapfile -t sources < <(find src tests -name '*.c' | sort)
 mapfile -t files < <(find include src tests -name '*.[ch]' | sort)
-mapfile -t scripts < <(grep -rlE '^#!/bin/(ba)?sh' .ci rootfs scripts tests/hosts | sort)
+mapfile -t scripts < <(grep -rlE '^#!/bin/(ba)?sh' .ci rootfs scripts tests/hosts tests/package | sort)
+scripts+=(packaging/completion/mayfly.bash)
 jobs=$(nproc)
 flags=()
 for flag in "$@"; do # clang knows all of ours but sanitizers' and gcc's own
@@ -36,6 +37,15 @@ static() {
         --suppress=memleak --suppress=resourceLeak \
         -D_GNU_SOURCE -D__GNUC__=12 -D__x86_64__ -DMAYFLY_API= -Isrc -Iinclude src
 }
+# By both programs that are about: what one lets pass the other may print wrong.
+pages() {
+    local page said
+    mandoc -T lint -W warning man/*.[1-8] || return
+    for page in man/*.[1-8]; do
+        said=$(LC_ALL=C.UTF-8 man --warnings -E UTF-8 -l "$page" 2>&1 >/dev/null)
+        [ -z "$said" ] || { echo "$said" && return 1; }
+    done
+}
 # A warning, not a fault: there can be a reason.
 long() {
     wc -l "${files[@]}" | awk '$2 != "total" && $1 > 600 { print "lint: note: " $2 " has " $1 " lines" }'
@@ -46,7 +56,9 @@ long() {
 check layout clang-format --dry-run -Werror "${files[@]}"
 check "include directions" scripts/check-includes.sh
 check symbols scripts/check-symbols.sh
-check scripts shellcheck "${scripts[@]}"
+check "exported names" scripts/check-exports.sh
+check "manual pages" pages
+check scripts shellcheck --shell=bash "${scripts[@]}"
 check "compiling with clang" clang_build
 check cppcheck static
 check clang-tidy tidy

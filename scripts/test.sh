@@ -4,6 +4,7 @@
 #   unit, golden, fault   here, as they are
 #   live                  here as root, as a user without and with subordinate ids;
 #                         or, called by a user, as that user
+#   package               here: what is installed, and as Debian packages in a bare Debian (root)
 #   hosts                 the live tests again on a pure cgroup v2 kernel: as root, as a user
 #                         with a delegated subtree, as a user without; and, on a Debian that
 #                         systemd has booted, as two users who are logged in
@@ -155,7 +156,7 @@ hosts_end() {
 [[ " $* " != *" hosts "* ]] || hosts_begin
 for suite in "$@"; do
     case $suite in
-        unit | golden | fault) on "$suite" "$suite" "root userns" ;;
+        unit | golden | fault | package) on "$suite" "$suite" "root userns" ;;
         live) live ;;
         hosts) hosts_end ;;
         *) echo "test.sh: no suite called $suite" >&2 && exit 2 ;;

@@ -1,0 +1,117 @@
+# Completion of mayfly for bash. It needs bash alone: of the bash-completion package only that it
+# finds this file by the command's name.
+#
+# tests/package/test_manual.c compares the flags with the program's own table.
+
+_mayfly() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev='' flag='' command='' i word at
+    local commands='python run plan doctor gc version help'
+    local with_file='--policy --env-file'
+    local with_dir='--rootfs --cgroup-parent'
+    local with_path='--volume -v --mount'
+    local with_value='--memory -m --memory-swap --cpus --pids-limit --timeout --cpu-time
+        --max-output --tmp-size --tmp-inodes --ulimit --limits --tmpfs --workdir -w --env -e --user
+        -u --hostname --network --cap-drop --security-opt'
+    local switches='--read-only --interactive -i --attest --json --stats --init --rm --help'
+    local all="$with_file $with_dir $with_path $with_value $switches"
+
+    COMPREPLY=()
+    # --flag=value comes as three words, since = separates words.
+    if [ "$cur" = = ]; then
+        cur='' flag=${COMP_WORDS[COMP_CWORD - 1]}
+    elif [ "$COMP_CWORD" -gt 1 ] && [ "${COMP_WORDS[COMP_CWORD - 1]}" = = ]; then
+        flag=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+
+    # Up to the word in question: the command, the flag that waits for a value, the first word
+    # that is neither, from which on everything is the box's.
+    at='command'
+    for ((i = 1; i < COMP_CWORD; i++)); do
+        word=${COMP_WORDS[i]}
+        prev=
+        case $at in
+            command)
+                command=$word
+                case $word in
+                    plan) at=planned ;;
+                    help) at=end ;;
+                    *) at=flags ;;
+                esac
+                ;;
+            planned) command=$word at=flags ;;
+            flags)
+                if [ "${COMP_WORDS[i + 1]}" = = ]; then
+                    ((i += 2))
+                elif [ "$word" = : ]; then # so does a colon, as in SOURCE:TARGET
+                    ((i += 1))
+                elif [[ " ${all//$'\n'/ } -c " == *" $word "* && " $switches " != *" $word "* ]]; then
+                    if ((i + 1 < COMP_CWORD)); then
+                        ((i += 1))
+                        [ "$word" != -c ] || at=box
+                    else
+                        prev=$word
+                    fi
+                elif [ "$word" = -- ]; then
+                    at=box
+                elif [[ $word != -?* ]]; then
+                    at=box
+                fi
+                ;;
+        esac
+    done
+    [ -z "$flag" ] || prev=$flag
+
+    case $at in
+        command) mapfile -t COMPREPLY < <(compgen -W "$commands --help --version" -- "$cur") ;;
+        planned) mapfile -t COMPREPLY < <(compgen -W 'python run' -- "$cur") ;;
+        end) mapfile -t COMPREPLY < <(compgen -W "$commands" -- "$cur") ;;
+        box) compopt -o default 2>/dev/null ;;
+        flags)
+            case $command in
+                python | run) ;;
+                doctor) mapfile -t COMPREPLY < <(compgen -W '--json --help' -- "$cur") && return ;;
+                gc) mapfile -t COMPREPLY < <(compgen -W '--all --json --help' -- "$cur") && return ;;
+                *) mapfile -t COMPREPLY < <(compgen -W '--help' -- "$cur") && return ;;
+            esac
+            _mayfly_value "$prev" "$cur" && return
+            if [ -n "$prev" ]; then
+                return
+            elif [[ $cur == -* ]]; then
+                [ "$command" != python ] || all+=' -c'
+                mapfile -t COMPREPLY < <(compgen -W "$all" -- "$cur")
+            elif [ "$command" = python ]; then
+                compopt -o default 2>/dev/null
+            fi
+            ;;
+    esac
+}
+
+# The values of a flag that are known, or a path; false for all others.
+_mayfly_value() {
+    local values=''
+    case $1 in
+        --policy | --env-file) compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -- "$2") && return ;;
+        --rootfs | --cgroup-parent) compopt -o filenames 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -d -- "$2") && return ;;
+        --volume | -v) # a source begins with / or ./, and what comes behind it is in the box
+            [[ $2 == /* || $2 == .* || -z $2 ]] || return 0
+            compopt -o filenames -o nospace 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -f -- "${2:-./}") && return ;;
+        --mount) compopt -o nospace 2>/dev/null && values='type=bind,src= type=tmpfs,dst=' ;;
+        --limits) values='strict best-effort' ;;
+        --network) values=none ;;
+        --cap-drop) values=ALL ;;
+        --security-opt) values='seccomp=builtin seccomp= no-new-privileges' ;;
+        --read-only) [ "$flag" ] || return 1
+            values='true false' ;;
+        --ulimit) compopt -o nospace 2>/dev/null
+            values='as= core= cpu= data= fsize= memlock= msgqueue= nofile= nproc= sigpending= stack=' ;;
+        --env | -e) compopt -o nospace 2>/dev/null
+            mapfile -t COMPREPLY < <(compgen -v -- "$2") && return ;;
+        *) return 1 ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$values" -- "$2")
+}
+
+complete -F _mayfly mayfly

@@ -1,0 +1,78 @@
+#!/bin/bash
+# Functions of test_manual.c: pages and completion say what the program says.
+
+# The flags of `mayfly run --help`, one a line, and those that it has no room for.
+flags() {
+    "$B/mayfly" help run | sed -nE 's/^ {2,6}((-[a-zA-Z], )?--[a-z-]+(, --[a-z-]+)?).*/\1/p' |
+        tr -d ' ' | tr ',' '\n'
+    printf '%s\n' --help
+}
+sorted() { sort -u | tr '\n' ' '; }
+
+every_flag_is_in_mayfly_1_and_none_besides() {
+    local page
+    page=$(sed -n 's/^\.It \(Fl .*\)/\1/p' man/mayfly.1 | grep -oE 'Fl -?[a-z-]+' | sed 's/^Fl /-/')
+    [ "$(flags | wc -l)" -gt 25 ] || fail "mayfly help run prints no flags that this test could see"
+    same "$(sorted <<<"$page")" "$( (flags && printf '%s\n' -c -h) | sorted)"
+}
+
+every_command_is_in_mayfly_1_and_none_besides() {
+    local page program
+    page=$(sed -n '/^\.Sh COMMANDS/,/^\.Sh FLAGS/s/^\.It Cm //p' man/mayfly.1)
+    program=$("$B/mayfly" help | sed -nE 's/^  mayfly ([a-z]+) .*/\1/p')
+    same "$(sorted <<<"$page")" "$(sorted <<<"$program")"
+}
+
+every_flag_and_command_is_completed_by_bash() {
+    local got
+    got=$(bash --norc --noprofile -c '. packaging/completion/mayfly.bash
+        COMP_WORDS=(mayfly python -) COMP_CWORD=2; _mayfly; printf "%s\n" "${COMPREPLY[@]}"')
+    same "$(sorted <<<"$got")" "$( (flags && echo -c) | sorted)"
+    got=$(bash --norc --noprofile -c '. packaging/completion/mayfly.bash
+        COMP_WORDS=(mayfly "") COMP_CWORD=1; _mayfly; printf "%s\n" "${COMPREPLY[@]}"')
+    same "$(grep -v -e '^-' <<<"$got" | sorted)" \
+        "$("$B/mayfly" help | sed -nE 's/^  mayfly ([a-z]+) .*/\1/p' | sorted)"
+}
+
+every_flag_and_command_is_completed_by_zsh() {
+    local got
+    got=$(sed -n '/^    flags=(/,/^    )/p' packaging/completion/mayfly.zsh |
+        sed -E "s/\[.*//; s/\([^)]*\)//; s/[+='*]//g" | grep -oE '(^|[ ,{])--?[a-z][a-z-]*' | tr -d ' ,{')
+    same "$(sed 's/-$//' <<<"$got" | sorted)" "$( (flags && echo -h) | sorted)"
+    got=$(sed -n "/^    commands=(/,/^    )/s/^ *'\([a-z]*\):.*/\1/p" packaging/completion/mayfly.zsh)
+    same "$(sorted <<<"$got")" "$("$B/mayfly" help | sed -nE 's/^  mayfly ([a-z]+) .*/\1/p' | sorted)"
+}
+
+every_flag_and_command_is_completed_by_fish() {
+    local got
+    got=$(grep '^complete' packaging/completion/mayfly.fish | grep -v -e 'not __fish_seen' -e 'from gc' | sed "s/ -d '.*//" |
+        grep -oE ' -(s|l) [a-z-]+' | sed -E 's/ -s /-/; s/ -l /--/')
+    same "$(sorted <<<"$got")" "$( (flags && printf '%s\n' -c -h) | sorted)"
+    got=$(sed -n 's/^set -l commands //p' packaging/completion/mayfly.fish | tr ' ' '\n')
+    same "$(sorted <<<"$got")" "$("$B/mayfly" help | sed -nE 's/^  mayfly ([a-z]+) .*/\1/p' | sorted)"
+}
+
+every_function_is_in_libmayfly_3_and_none_besides() {
+    local page
+    page=$(sed -n '/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/s/^\.F[no] \(mayfly_[a-z_]*\).*/\1/p' man/libmayfly.3)
+    same "$(sorted <<<"$page")" \
+        "$(sed -n '/^global:/,/^local:/s/^ *\([a-z_0-9]*\);/\1/p' src/lib/libmayfly.map | sorted)"
+    # And each is spoken of.
+    page=$(sed -n '/^\.Sh DESCRIPTION/,$s/^\.Fn \(mayfly_[a-z_]*\).*/\1/p' man/libmayfly.3)
+    same "$(sorted <<<"$page"$'\n'mayfly_policy_free$'\n'mayfly_result_free)" \
+        "$(sed -n '/^global:/,/^local:/s/^ *\([a-z_0-9]*\);/\1/p' src/lib/libmayfly.map | sorted)"
+}
+
+the_version_is_the_same_everywhere() {
+    local version file
+    version=$("$B/mayfly" version | cut -d' ' -f2)
+    for file in man/*.[1-8]; do
+        has "$(cat "$file")" ".Os mayfly $version"
+    done
+    has "$(head -1 packaging/debian/changelog)" "($version)"
+}
+
+the_pages_are_clean() {
+    need mandoc
+    same "$(mandoc -T lint -W warning man/*.[1-8] 2>/dev/null)" ""
+}
