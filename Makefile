@@ -56,7 +56,7 @@ TEST_AUX := $(call obj,$(filter-out $(TEST_SRC),$(wildcard tests/*.c $(SUITES:%=
 FILTER   := $(B)/gen/seccomp_default.h
 
 .PHONY: FORCE all run test bench unit golden fault live package hosts tests lint format asan install uninstall dist \
-        deb base rootfs deps help clean distclean
+        deb base cpython stress rootfs deps help clean distclean
 .DELETE_ON_ERROR:
 
 all: $(B)/mayfly $(B)/public/libmayfly.a $(B)/libmayfly.so.0 $(HELPERS) ## build the program and the library (default)
@@ -100,6 +100,12 @@ asan: ## unit and golden tests with address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory B=build/asan SAN=1 tests
 	@MAYFLY_BUILD=build/asan scripts/test.sh unit golden
 
+cpython: $(B)/mayfly rootfs ## run CPython's own test suite in the box and bare, and compare (an hour)
+	@scripts/cpython-suite.sh --strict
+
+stress: $(B)/mayfly rootfs ## run stress-ng's stressors in boxes, and look whether the host is as before
+	@scripts/stress.sh
+
 deps: ## install what is missing of the packages that building and testing need
 	@scripts/deps.sh build test package
 
@@ -140,8 +146,8 @@ deb: all ## build/deb: Debian packages of the program and the library
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z ]*:.*## / { printf "  make %-32s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-clean: ## remove what was built, but for the rootfs, its downloads and the bare Debian
-	rm -rf $(filter-out build/rootfs build/rootfs.lock build/debs build/base.tar%,$(wildcard build/*))
+clean: ## remove what was built, but for the rootfs, suites, downloads and the bare Debian
+	rm -rf $(filter-out build/rootfs build/rootfs.lock build/debs build/base.tar% build/cpython build/stress build/systemd,$(wildcard build/*))
 
 distclean: ## remove all of build/
 	rm -rf build
