@@ -16,6 +16,7 @@
 #include "base/banned.h"
 
 enum { REMOVE_TIMEOUT_MS = 500, MAX_DEPTH = 32 };
+enum { AT_LEAST = 64 }; /* on a host so busy that the time is up before anything is done */
 
 /* One walk. A run that lives has a cgroup in every hierarchy, so who was just seen alive is not asked for again. */
 struct sweep {
@@ -41,6 +42,10 @@ static bool is_alive(struct sweep *s, const struct cg_owner *owner) {
         return false;
     *seen = *owner;
     return true;
+}
+
+static bool is_enough(const struct sweep *s) {
+    return s->until_ns && s->report->found >= AT_LEAST && now_ns() >= s->until_ns;
 }
 
 static void consider(struct sweep *s, int parent, const char *name, int version) {
@@ -72,7 +77,7 @@ static void sweep_dir(struct sweep *s, int fd, int version, int depth) {
         (void)close(fd);
         return;
     }
-    while ((!s->until_ns || now_ns() < s->until_ns) && (entry = readdir(dir))) {
+    while (!is_enough(s) && (entry = readdir(dir))) {
         struct cg_owner owner;
 
         if (entry->d_name[0] == '.' || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
