@@ -2,133 +2,11 @@
  * test_calls.c: any system call of a run may fail, be interrupted or do half of what it was asked
  * for. Then the run is right all the same, or it is refused in one line; never anything between.
  */
-#include "fault/inject.h"
+#include "fault/failing.h"
 
-#include <sys/syscall.h>
-
-#include "lib/planning.h"
 #include "linux/host.h"
 
 #include "base/banned.h"
-
-struct failing {
-    enum inject_role role;
-    int error;
-    unsigned repeat; /* as inject.repeat */
-    const int *calls;
-    const char *path;
-    bool shorten, must; /* must: the result is as if nothing had happened */
-    const char *const *argv;
-};
-
-static void name_fault(char what[160], const struct failing *f, unsigned nth, long call) {
-    char name[24];
-
-    (void)snprintf(what, 160, "%s from %s at its call %u (%s)",
-                   f->shorten ? "a short transfer" : strerrorname_np(f->error),
-                   inject_role_names[f->role], nth, inject_call_name(call, name));
-}
-
-static bool fail_at(struct inject_sweep *sweep, unsigned nth, const void *arg) {
-    const struct failing *f = arg;
-    const struct inject in = {.role = f->role,
-                              .nth = nth,
-                              .repeat = f->repeat,
-                              .error = f->error,
-                              .calls = f->calls,
-                              .path = f->path,
-                              .shorten = f->shorten};
-    struct inject_result r;
-    char what[160];
-
-    inject_run(f->argv ? f->argv : inject_true, &in, &r);
-    if (!r.hits)
-        return false;
-    name_fault(what, f, nth, r.call);
-    inject_check_rest(sweep, &r, what);
-    inject_note(sweep, "%s: %d %s", what, r.code, r.err);
-    if (f->must && (r.code != 0 || r.err[0]))
-        inject_say(sweep, "%s: status %x %s", what, (unsigned)r.status, r.err);
-    else if (!f->must && f->role == IN_PAYLOAD && r.code == 126)
-        ; /* the command is there, and cannot be executed: it was at its execve, or waited to */
-    else if (!f->must)
-        (void)inject_check_end(sweep, &r, 0, what);
-    return true;
-}
-
-static char *sweep_failures(struct failing f, unsigned step, unsigned least) {
-    struct live_host before = live_look();
-    char *notes = NULL;
-    unsigned calls = inject_sweep(fail_at, &f, step, &notes);
-
-    if (calls < least)
-        fail_msg("only %u system calls were tried", calls);
-    live_same(before);
-    return notes;
-}
-
-/* ------------------------------------------------------------------ every row of the plan */
-
-/* Every row makes a call that can fail, and when it does the error names the control and the row. But for these, which
- * cannot, or need not work. */
-static bool cannot_fail(const struct op *op) {
-    return op->stage == STAGE_CLONE /* all of them are one clone3, which is tested by itself */
-           || op->kind == OP_UMASK  /* umask(2) always succeeds */
-           || op->kind == OP_SESSION;
-}
-
-static void every_row_of_the_plan_fails_by_name(void **state) {
-    const char *argv[] = {"true", NULL};
-    struct policy *policy = policy_new();
-    struct plan_image image = {0};
-    struct plan *plan = NULL;
-    struct err err = {0};
-    unsigned missing = 0, rows = 0;
-    char *notes[IN__N];
-
-    (void)state;
-    for (int role = 0; role < IN__N; role++)
-        notes[role] = sweep_failures(
-            (struct failing){.role = (enum inject_role)role, .error = EIO, .repeat = 1}, 1, 20);
-    assert_non_null(policy);
-    if (!live_has_cgroups())
-        assert_int_equal(policy_set(policy, "limits", "best-effort", &err), 0);
-    if (policy_set(policy, "rootfs", live_env("MAYFLY_ROOTFS"), &err) < 0 ||
-        policy_set_argv(policy, argv, NULL, &err) < 0 || image_look(policy, &image, &err) < 0 ||
-        plan_make(policy, host_facts(), &image, &plan, &err) < 0)
-        fail_msg("%s", err.message);
-    for (size_t i = 0; i < plan->n_ops; i++) {
-        const struct op *op = &plan->ops[i];
-        struct buf text = {0};
-        bool named = false;
-
-        if (cannot_fail(op))
-            continue;
-        plan_print_op(op, &text);
-        for (int role = 0; role < IN__N; role++) {
-            char line[700];
-            (void)snprintf(line, sizeof(line), "125 mayfly: %s: %.300s",
-                           control_id_name(op->control), text.data);
-            if (op->kind == OP_ID_LEASE ||
-                op->kind == OP_ID_MAP) /* these say more than the row does */
-                (void)snprintf(line, sizeof(line), "125 mayfly: %s",
-                               op->kind == OP_ID_MAP ? "write /proc/" : "lock a byte of");
-            named = named || strstr(notes[role], line);
-        }
-        rows++;
-        missing += !named;
-        if (!named)
-            (void)fprintf(stderr, "no error named this row: %s: %s\n", control_id_name(op->control),
-                          text.data);
-        buf_done(&text);
-    }
-    for (int role = 0; role < IN__N; role++)
-        free(notes[role]);
-    plan_free(plan);
-    policy_free(policy);
-    if (missing || rows < 30)
-        fail_msg("%u of %u rows were named by no error", missing, rows);
-}
 
 /* ------------------------------------------------------------------ a host that has run out */
 
@@ -312,7 +190,6 @@ static void a_kernel_without_cgroup_kill_still_kills_all(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_row_of_the_plan_fails_by_name),
         cmocka_unit_test(no_memory_at_any_call),
         cmocka_unit_test(no_descriptors_from_any_call_on),
         cmocka_unit_test(a_process_that_cannot_be_made_is_said_with_its_remedy),
