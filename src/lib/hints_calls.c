@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -52,6 +53,11 @@ static const struct group {
             "set them in the process itself, or in the child before it executes"},
   schedule = {IF_FAILED, "real-time scheduling is not allowed", "use nice, or no priority at all"},
   odd = {IF_FAILED, "it weakens the protection of memory", "go without it"},
+  identity = {IF_SAID, "the code cannot become another user and has no capabilities",
+              "stay who you are, and leave files to their owner, which is the code itself"},
+  filters = {IF_FAILED, "a box takes no socket filters", "look at what is received in the program"},
+  options = {IF_SAID, "this is closed to a box", "go without it"},
+  obsolete = {IF_FAILED, "this call is obsolete", "use what replaced it"},
   terminal = {IF_SAID, "terminals are not the box's to command",
               "read standard input and write standard output as pipes"},
   sockets = {BY_ITSELF, "there are only local, TCP and UDP sockets",
@@ -78,6 +84,9 @@ static const struct call {
     CALL(move_mount, mounts),
     CALL(open_tree, mounts),
     CALL(mount_setattr, mounts),
+    {457, "statmount", &mounts},
+    {458, "listmount", &mounts},
+    {467, "open_tree_attr", &mounts},
     CALL(unshare, spaces),
     CALL(setns, spaces),
     CALL(clone, spaces),
@@ -87,6 +96,9 @@ static const struct call {
     CALL(pidfd_getfd, others),
     CALL(kcmp, others),
     CALL(process_madvise, others),
+#ifdef SYS_process_mrelease
+    CALL(process_mrelease, others),
+#endif
     CALL(bpf, kernel),
     CALL(perf_event_open, kernel),
     CALL(userfaultfd, kernel),
@@ -112,6 +124,8 @@ static const struct call {
     CALL(finit_module, machine),
     CALL(delete_module, machine),
     CALL(kexec_load, machine),
+    CALL(kexec_file_load, machine),
+    CALL(quotactl_fd, machine),
     CALL(vhangup, machine),
     CALL(sethostname, machine),
     CALL(setdomainname, machine),
@@ -134,18 +148,43 @@ static const struct call {
 #endif
     CALL(fchmod, bits),
     CALL(fchmodat, bits),
-#ifdef SYS_fchmodat2
-    CALL(fchmodat2, bits),
-#endif
+    {452, "fchmodat2",
+     &bits}, /* these numbers are newer than some headers, and the same everywhere */
     CALL(openat, bits),
     CALL(mknodat, nodes),
     CALL(prlimit64, limits),
     CALL(sched_setscheduler, schedule),
     CALL(sched_setattr, schedule),
+    CALL(sched_setparam, schedule),
     CALL(personality, odd),
+    CALL(setuid, identity),
+    CALL(setgid, identity),
+    CALL(setgroups, identity),
+    CALL(setreuid, identity),
+    CALL(setregid, identity),
+    CALL(setresuid, identity),
+    CALL(setresgid, identity),
+    CALL(setfsuid, identity),
+    CALL(setfsgid, identity),
+    CALL(capset, identity),
+    CALL(prctl, options),
+    CALL(fcntl, options),
+    CALL(madvise, machine),
+    CALL(renameat2, nodes),
+    CALL(setsockopt, filters),
     CALL(ioctl, terminal),
     CALL(socket, sockets),
     CALL(socketpair, sockets),
+#ifdef SYS_ustat
+    CALL(ustat, obsolete),
+    CALL(sysfs, obsolete),
+    CALL(uselib, obsolete),
+    CALL(_sysctl, obsolete),
+#endif
+    CALL(nfsservctl, obsolete),
+#ifdef SYS_lookup_dcookie
+    CALL(lookup_dcookie, obsolete),
+#endif
 #undef CALL
 };
 
@@ -210,6 +249,16 @@ static void ioctl_name(const struct refused_call *c, char *out, size_t size) {
         (void)snprintf(out, size, "ioctl 0x%x", (unsigned)c->args[1]);
 }
 
+static void prctl_name(const struct refused_call *c, char *out, size_t size) {
+    static const struct name options_[] = {{PR_SET_SECCOMP, "PR_SET_SECCOMP"},
+                                           {PR_SET_MM, "PR_SET_MM"},
+                                           {PR_CAP_AMBIENT, "PR_CAP_AMBIENT"}};
+    const char *name = name_of(options_, ARRAY_LEN(options_), (uint32_t)c->args[0]);
+
+    if (name)
+        (void)snprintf(out, size, "prctl(%s)", name);
+}
+
 static void call_name(const struct refused_call *c, const struct call *known, char *out,
                       size_t size) {
     if (!known)
@@ -222,6 +271,8 @@ static void call_name(const struct refused_call *c, const struct call *known, ch
         socket_name(c, known->name, out, size);
     else if (known->group == &terminal)
         ioctl_name(c, out, size);
+    else if (c->nr == SYS_prctl)
+        prctl_name(c, out, size);
     else if (c->nr == SYS_clone)
         clone_name(c, out, size);
     else if (known->group == &bits)

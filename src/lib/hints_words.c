@@ -164,8 +164,9 @@ static void numbered(const struct hint_source *s, const struct traceback *t, str
     case EACCES:
         denied(s, t, h);
         break;
-    case EPERM:
-        not_permitted(s, t, h);
+    case EPERM: /* a refused call has been named already */
+        if (h->n == 0 || h->list[h->n - 1].control != CTL_SECCOMP)
+            not_permitted(s, t, h);
         break;
     case EINVAL:
         (void)other_identity(s, t, h);
@@ -186,6 +187,15 @@ static void numbered(const struct hint_source *s, const struct traceback *t, str
     case EAGAIN: /* the kernel counts refusals, but not everywhere */
         if (refused == UINT64_MAX && span_holds(t->source, "fork"))
             hint_no_process(s, h);
+        break;
+    case ENOSYS: /* is not notified: programs fall back at it, most of them */
+        hint_add(h, CTL_SECCOMP, "use plain reads and writes, pipes, threads or /dev/shm instead",
+                 "the system call that this line needs does not exist in a box");
+        break;
+    case EOPNOTSUPP:
+        if (span_holds(t->source, "xattr("))
+            hint_add(h, CTL_SECCOMP, "keep such data in a file of its own",
+                     "files in a box have no extended attributes");
         break;
     case ENETUNREACH:
         hint_no_network(false, h);

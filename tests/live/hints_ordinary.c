@@ -103,6 +103,8 @@ const struct corpus_program corpus_ordinary[] = {
     PY("raise EOFError('EOF when reading a line')"),
     PY("raise ValueError('[Errno 101] Network is unreachable')"),
     PY("raise RuntimeError('can\\'t start new thread')"),
+    PY("raise OSError(38, 'Function not implemented')"),
+    PY("raise NotImplementedError"),
     PY("raise OSError('Too many open files')"),
     PY("class MemoryError(Exception): pass\nraise MemoryError"),
     PY("def check(e):\n    raise e\ncheck(OSError(30, 'Read-only file system', '/usr/x'))\n"),

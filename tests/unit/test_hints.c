@@ -7,8 +7,10 @@
 #include <stddef.h>
 
 #include <cmocka.h>
+#include <errno.h>
 #include <linux/audit.h>
 #include <linux/sched.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,6 +21,7 @@
 
 #include "lib/hints.h"
 #include "lib/last_words.h"
+#include "policy/profile_json.h"
 
 #include "base/banned.h"
 
@@ -137,6 +140,42 @@ static void a_refused_call_is_told_by_its_name(void **state) {
     }
 }
 
+/* The default filter's list is the other half of the table. */
+static void no_call_that_the_filter_refuses_is_without_a_name(void **state) {
+    static char text[1 << 17];
+    struct fixture *f = *state;
+    struct profile profile = {0};
+    struct err err = {0};
+    FILE *file = fopen("src/control/seccomp_default.json", "re");
+    size_t seen = 0;
+
+    assert_non_null(file);
+    size_t len = fread(text, 1, sizeof(text), file);
+    (void)fclose(file);
+    assert_true(len < sizeof(text));
+    if (profile_from_json(text, len, "amd64", UINT32_MAX, &profile, &err) < 0)
+        fail_msg("%s", err.message);
+    says(f, "x: socket: Operation not permitted\n");
+    for (int i = 0; i < profile.n_rules; i++) {
+        const struct profile_rule *rule = &profile.rules[i];
+
+        for (size_t j = 0; rule->names[j]; j++) {
+            int nr = seccomp_syscall_resolve_name(rule->names[j]);
+
+            if (rule->action != PROFILE_ERRNO || rule->error != EPERM || nr < 0)
+                continue;
+            f->facts.n_refused = 0;
+            refuse(f, nr, 0, 0);
+            one(f, CTL_SECCOMP, "was refused: ");
+            if (strstr(f->h.list[0].sentence, "system call"))
+                fail_msg("%s", rule->names[j]);
+            seen++;
+        }
+    }
+    assert_true(seen > 80);
+    arena_done(&profile.arena);
+}
+
 static void what_only_intent_can_call_is_told_even_if_all_went_well(void **state) {
     struct fixture *f = *state;
 
@@ -166,6 +205,24 @@ static void netlink_that_a_library_asked_for_is_no_reason(void **state) {
     one(f, CTL_SECCOMP, "AF_NETLINK");
     says(f, "Cannot open netlink socket: Operation not permitted\n");
     one(f, CTL_SECCOMP, "AF_NETLINK");
+}
+
+/* Programs drop privileges as a matter of course, and go on if there are none. */
+static void another_identity_is_told_where_the_failure_is_about_it(void **state) {
+    struct fixture *f = *state;
+
+    refuse(f, SYS_setuid, 0, 0);
+    refuse(f, SYS_setgroups, 0, 0);
+    says(f, TRACE(MAIN, "int('x')", "ValueError: invalid literal for int()"));
+    none(f);
+    says(f, TRACE(MAIN, "os.setuid(0)", "PermissionError: [Errno 1] Operation not permitted"));
+    one(f, CTL_SECCOMP, "setuid was refused");
+    f->facts.n_refused = 0; /* by another profile, say, the kernel is the one that refuses */
+    one(f, CTL_CAPS, "another user");
+    says(f, TRACE(MAIN, "os.setuid(0)", "OSError: [Errno 22] Invalid argument"));
+    one(f, CTL_CAPS, "another user");
+    says(f, TRACE(MAIN, "f.seek(-1)", "OSError: [Errno 22] Invalid argument"));
+    none(f);
 }
 
 static void a_terminal_taken_by_a_library_is_no_reason_either(void **state) {
@@ -562,8 +619,10 @@ static void any_bytes_are_read_to_their_end_and_no_further(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_refused_call_is_told_by_its_name),
+        TEST(no_call_that_the_filter_refuses_is_without_a_name),
         TEST(what_only_intent_can_call_is_told_even_if_all_went_well),
         TEST(netlink_that_a_library_asked_for_is_no_reason),
+        TEST(another_identity_is_told_where_the_failure_is_about_it),
         TEST(a_terminal_taken_by_a_library_is_no_reason_either),
         TEST(node_tries_io_uring_unasked),
         TEST(calls_of_a_kind_are_told_once_and_eight_are_the_most),
