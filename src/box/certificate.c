@@ -312,7 +312,7 @@ static uint64_t ipc_here(const struct box *box, const struct remembered *r) {
                 word = strsep(&words, " ");
                 column += *word != '\0';
             }
-            n += column == ipc_lists[i].creator &&
+            n += word && column == ipc_lists[i].creator &&
                  is_box_id(box, r, (uint32_t)strtoul(word, NULL, 10));
         }
     }
@@ -363,7 +363,7 @@ static void count(const struct box *box, const struct remembered *r, struct cert
     count_cgroups(box, c);
     count_fds(box, r, c);
     c->namespaces = (uint64_t)__builtin_popcount(held);
-    c->ipc_objects = held & BIT(NS_IPC) ? ipc_in(r->pin[NS_IPC]) : ipc_here(box, r);
+    c->ipc_objects = (held & BIT(NS_IPC)) ? ipc_in(r->pin[NS_IPC]) : ipc_here(box, r);
 }
 
 void certificate_count(const struct box *box, struct remembered *r, struct certificate *ret) {

@@ -218,7 +218,7 @@ static void read_mount(const char *path, struct view_mount *m) {
         m->error = errno;
         return;
     }
-    *m = (struct view_mount){.id = x.stx_mask & STATX_MNT_ID ? x.stx_mnt_id : 0,
+    *m = (struct view_mount){.id = (x.stx_mask & STATX_MNT_ID) ? x.stx_mnt_id : 0,
                              .bytes = (uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize,
                              .inodes = fs.f_files,
                              .major = x.stx_rdev_major,

@@ -716,8 +716,7 @@ static void a_run_leaves_nothing_however_it_ends(void **state) {
         "import os, time\nif os.fork(): time.sleep(0.01)\nelse: os.setsid(); time.sleep(99)",
         "import os; os.kill(os.getpid(), 9)",
         "while True: pass",
-        "import os; from multiprocessing import shared_memory as m\nm.SharedMemory('x', True, 9); "
-        "1/0",
+        "from multiprocessing.shared_memory import SharedMemory as S\nS('x', True, 9); 1/0",
     };
 
     (void)state;
