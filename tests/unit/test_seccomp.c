@@ -228,10 +228,18 @@ struct values {
     size_t n;
 };
 
+static void add_value(struct values *values, uint64_t v) {
+    for (size_t i = 0; i < values->n; i++)
+        if (values->v[i] == v)
+            return;
+    assert_true(values->n < ARRAY_LEN(values->v));
+    values->v[values->n++] = v;
+}
+
 static void values_of(const struct profile *p, const char *name, unsigned index,
                       struct values *ret) {
     ret->n = 0;
-    ret->v[ret->n++] = 0;
+    add_value(ret, 0);
     for (int i = 0; name && i < p->n_rules; i++) {
         const struct profile_rule *rule = &p->rules[i];
         for (int k = 0; k < rule->n_args && rule_names(rule, name); k++) {
@@ -240,16 +248,15 @@ static void values_of(const struct profile *p, const char *name, unsigned index,
             uint64_t x = masked ? a->value_two : a->value;
             if (a->index != index)
                 continue;
-            assert_true(ret->n + 8 < ARRAY_LEN(ret->v));
-            ret->v[ret->n++] = x;
-            ret->v[ret->n++] = x + 1;
-            ret->v[ret->n++] = x - 1;
-            ret->v[ret->n++] = x | HIGH_BITS;
-            ret->v[ret->n++] = masked ? x | ~a->value : x ^ 0x100;
-            ret->v[ret->n++] = masked ? x ^ a->value : ~x;
+            add_value(ret, x);
+            add_value(ret, x + 1);
+            add_value(ret, x - 1);
+            add_value(ret, x | HIGH_BITS);
+            add_value(ret, masked ? x | ~a->value : x ^ 0x100);
+            add_value(ret, masked ? x ^ a->value : ~x);
         }
     }
-    ret->v[ret->n++] = UINT64_MAX;
+    add_value(ret, UINT64_MAX);
 }
 
 /* Every combination of such values: 0 where one answer fits all, else 1; *ret_answer is the last one.
