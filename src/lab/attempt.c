@@ -339,7 +339,7 @@ static void release(struct attempt *a) {
         fd_close(&a->fd[i]);
     free(a->state);
     mayfly_policy_free(a->policy);
-    watch_reap_dead();
+    lab_reap_dead();
 }
 
 int lab_attempt(const struct probe *probe, const char *without, struct finding_of *ret) {
@@ -355,17 +355,17 @@ int lab_attempt(const struct probe *probe, const char *without, struct finding_o
         return r;
     }
     (void)snprintf(canary, sizeof(canary), "%s/canary", a.dir);
-    watch_look(canary, &before);
+    lab_host_look(canary, &before);
     r = make(&a, probe, ret);
     if (r < 0)
         (void)str_copy(ret->detail, sizeof(ret->detail), a.problem[0] ? a.problem : errno_words(r));
     release(&a);
-    watch_look(canary, &after);
-    if (!watch_same(&before, &after, ret->host, sizeof(ret->host)) &&
+    lab_host_look(canary, &after);
+    if (!lab_host_same(&before, &after, ret->host, sizeof(ret->host)) &&
         strncmp(ret->host, "processes: new", 14) == 0)
-        watch_kill_strays();
-    watch_forget(&before);
-    watch_forget(&after);
+        lab_kill_strays();
+    lab_host_forget(&before);
+    lab_host_forget(&after);
     scratch_remove(a.dir);
     if (strncmp(a.tmp_dir, a.dir, strlen(a.dir)) != 0)
         scratch_remove(a.tmp_dir);

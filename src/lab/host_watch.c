@@ -115,9 +115,9 @@ static void kill_stray(void *data UNUSED, pid_t pid, const char *name UNUSED) {
     (void)waitpid(pid, NULL, __WALL);
 }
 
-void watch_kill_strays(void) { each_child(kill_stray, NULL); }
+void lab_kill_strays(void) { each_child(kill_stray, NULL); }
 
-void watch_reap_dead(void) {
+void lab_reap_dead(void) {
     const struct timespec moment = {0, 10000000};
 
     for (int i = 0; i < 20; i++) {
@@ -236,7 +236,7 @@ static long resident_kib(void) {
 
 /* ------------------------------------------------------------------ all of them, and what differs */
 
-void watch_look(const char *canary_dir, struct host_state *ret) {
+void lab_host_look(const char *canary_dir, struct host_state *ret) {
     *ret = (struct host_state){.mounts = look_at_mounts(),
                                .cgroups = look_at_cgroups(),
                                .processes = look_at_processes(),
@@ -247,7 +247,7 @@ void watch_look(const char *canary_dir, struct host_state *ret) {
                                .resident_kib = resident_kib()};
 }
 
-void watch_forget(struct host_state *s) {
+void lab_host_forget(struct host_state *s) {
     char *parts[] = {s->mounts, s->cgroups, s->processes, s->sysctls, s->canaries, s->ipc, s->fds};
 
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)
@@ -288,8 +288,8 @@ static bool same(const char *what, const char *before, const char *after, char *
     return true;
 }
 
-bool watch_same(const struct host_state *before, const struct host_state *after, char *why,
-                size_t size) {
+bool lab_host_same(const struct host_state *before, const struct host_state *after, char *why,
+                   size_t size) {
     const struct {
         const char *what, *before, *after;
     } parts[] = {

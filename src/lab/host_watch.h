@@ -23,15 +23,15 @@ struct host_state {
 int lab_ipc_key(void);
 void lab_queue_name(char *name, size_t size);
 
-void watch_look(const char *canary_dir, struct host_state *ret);
-void watch_forget(struct host_state *state);
+void lab_host_look(const char *canary_dir, struct host_state *ret);
+void lab_host_forget(struct host_state *state);
 /* false: `why` says in words what differs. */
-bool watch_same(const struct host_state *before, const struct host_state *after, char *why,
-                size_t size);
+bool lab_host_same(const struct host_state *before, const struct host_state *after, char *why,
+                   size_t size);
 /* Reaps what was killed with its box and became a child of this process, whose own children are all dead or reaped by
  * now; waits a moment for what is dying. */
-void watch_reap_dead(void);
+void lab_reap_dead(void);
 /* Kills and reaps every child. */
-void watch_kill_strays(void);
+void lab_kill_strays(void);
 
 #endif
