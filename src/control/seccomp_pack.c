@@ -292,21 +292,16 @@ static bool mark(const struct sock_filter *code, unsigned len, const struct rang
         if (!ranges[i].end.is_answer)
             reached[ranges[i].end.value] = true;
     for (unsigned pc = 0; pc < len; pc++) {
-        unsigned a = pc + 1, b = pc + 1;
+        const struct sock_filter *i = &code[pc];
+        bool branches = BPF_CLASS(i->code) == BPF_JMP && i->code != (BPF_JMP | BPF_JA);
+        size_t next = pc + 1 + (i->code == (BPF_JMP | BPF_JA) ? i->k : 0);
 
-        if (!reached[pc])
+        if (!reached[pc] || BPF_CLASS(i->code) == BPF_RET)
             continue;
-        if (BPF_CLASS(code[pc].code) == BPF_RET)
-            continue;
-        if (code[pc].code == (BPF_JMP | BPF_JA)) {
-            a = b = pc + 1 + code[pc].k;
-        } else if (BPF_CLASS(code[pc].code) == BPF_JMP) {
-            a += code[pc].jt;
-            b += code[pc].jf;
-        }
-        if (a >= len || b >= len)
+        size_t yes = next + (branches ? i->jt : 0), no = next + (branches ? i->jf : 0);
+        if (yes >= len || no >= len)
             return false;
-        reached[a] = reached[b] = true;
+        reached[yes] = reached[no] = true;
     }
     return true;
 }

@@ -52,9 +52,9 @@ enum op_kind {
     OP_MASK, /* slot: tree; path: hide it if it is there: a file behind /dev/null, a directory behind an empty tmpfs */
     OP_OVERLAY, /* slot: the new root <- overlay of it under a tmpfs; value: the tmpfs's options */
     OP_CODE_FILE, /* slot: tree; path; a: mode; b: owner: the code's file, opened and sent to the supervisor */
-    OP_PIVOT,      /* slot: fchdir, pivot_root(".", "."), umount2(".", MNT_DETACH) */
-    OP_HOSTNAME,   /* value */
-    OP_LOOPBACK,   /* lo up */
+    OP_PIVOT,    /* slot: fchdir, pivot_root(".", "."), umount2(".", MNT_DETACH) */
+    OP_HOSTNAME, /* value */
+    OP_LOOPBACK, /* lo up */
     OP_CAPS_BOUND, /* a: last capability: PR_CAPBSET_DROP of each, securebits locked; flags: more of them */
     OP_SHED_HOST, /* wipe argv, environment and heap inherited from the supervisor; not dumpable; own name */
     /* SEAL */
