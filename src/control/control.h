@@ -90,6 +90,7 @@ static inline uint64_t view_hash(uint64_t hash, const char *text) {
 
 struct finding {
     bool in_force;
+    bool unread;        /* memory ran out before it could be told; not in force then */
     char evidence[240]; /* what the kernel said */
 };
 /* printf into evidence and sets in_force */

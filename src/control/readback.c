@@ -279,7 +279,7 @@ bool readback_mounts(const struct view *view, enum control_id id, struct finding
     struct wanted_mounts *w _cleanup_free_ = wanted_mounts(view->plan);
 
     if (!w)
-        return finding_set(finding, false, "out of memory"), false;
+        return finding_set(finding, false, "out of memory"), finding->unread = true, false;
     for (size_t i = 0; i < w->n; i++) {
         size_t nth = 0;
 
@@ -318,7 +318,7 @@ bool readback_no_other_mount(const struct view *view, struct finding *finding) {
     uint32_t lines = 0;
 
     if (!w)
-        return finding_set(finding, false, "out of memory"), false;
+        return finding_set(finding, false, "out of memory"), finding->unread = true, false;
     for (; proc_next_mount(&text, line, sizeof(line), &m); lines++) {
         size_t wanted = times_wanted(w, m.target);
         const struct wanted *tree = wanted ? NULL : tree_of(w, m.target);

@@ -149,6 +149,8 @@ int report_controls(struct mayfly_result *result, const struct plan *plan, const
         list[i].evidence = arena_strdup(&r->arena, finding.evidence);
         if (!list[i].evidence)
             return err_oom(err);
+        if (finding.unread)
+            return err_oom(err);
         if (!finding.in_force)
             return err_set(err, ERR_SETUP, -ENOTRECOVERABLE, list[i].name, NULL,
                            "%s: is not in force, the kernel says: %s", list[i].name,
