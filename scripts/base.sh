@@ -46,6 +46,7 @@ if ! mmdebstrap --mode=root --variant=minbase --include=man-db --format=tar \
     --aptopt='Acquire::Retries "3"' \
     --customize-hook="$hook" \
     --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*.bin' \
+    --customize-hook='rm -rf "$1"/usr/share/locale/* "$1"/usr/share/man/* "$1"/usr/share/doc/*' \
     bookworm "$tar.tmp.tar" "$mirror" >"$log" 2>&1; then
     cat "$log" >&2
     exit 1

@@ -70,14 +70,23 @@ built_using=$(dpkg-query -W -f '${source:Package} (= ${source:Version})\n' \
     libc6-dev libjansson-dev libseccomp-dev | sort -u | paste -sd, | sed 's/,/, /g')
 mkdir "$stage/debian" # dpkg-shlibdeps looks into a source tree
 sed '/@/d' $source/control.in >"$stage/debian/control"
-so=$PWD/$B/libmayfly.so.0
-shlibs=$(cd "$stage" && dpkg-shlibdeps -O "$so" 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+needs() { # FILE...
+    (cd "$stage" && dpkg-shlibdeps -O "$@" 2>/dev/null) | sed -n 's/^shlibs:Depends=//p'
+}
+shlibs=$(needs "$PWD/$B/libmayfly.so.0")
+# A helper that does not start is as one that is not there: what it needs is recommended.
+helpers=
+[ ! -d "$stage/mayfly/usr/libexec" ] || helpers=", $(needs "$stage"/mayfly/usr/libexec/mayfly/*)"
 [ -n "$shlibs" ] || { echo "deb: the library's dependencies are not found" >&2 && exit 1; }
 
 mkdir -p "$stage/mayfly/usr/share/lintian/overrides"
 cat >"$stage/mayfly/usr/share/lintian/overrides/mayfly" <<'END'
 # It runs where nothing else is, and the loader would cost each run a millisecond.
 mayfly: shared-library-lacks-prerequisites [usr/bin/mayfly]
+END
+[ -z "$helpers" ] || cat >>"$stage/mayfly/usr/share/lintian/overrides/mayfly" <<'END'
+# Only the helper needs them, and mayfly does without it: they are recommended.
+mayfly: undeclared-elf-prerequisites *
 END
 
 symbols() {
@@ -106,7 +115,7 @@ pack() {
         echo "Installed-Size: $(du -k --apparent-size -s "$root/usr" | cut -f1)"
         awk -v package="$package" 'BEGIN { RS = ""; FS = "\n" } $1 == "Package: " package' $source/control.in |
             sed -e 1d -e "s/^Architecture: any/Architecture: $arch/" -e "s|@SHLIBS@|$shlibs|" \
-                -e "s|@BUILT_USING@|$built_using|" -e "s|@VERSION@|$version|" \
+                -e "s|@HELPERS@|$helpers|" -e "s|@BUILT_USING@|$built_using|" -e "s|@VERSION@|$version|" \
                 -e "s|^Section|$(sed -n '/^Maintainer/p' $source/control.in)\nPriority: optional\nSection|"
     } | grep -v -e "^Source: $package$" >"$root/DEBIAN/control"
     find "$root" -newermt "@$SOURCE_DATE_EPOCH" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +

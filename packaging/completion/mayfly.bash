@@ -69,7 +69,7 @@ _mayfly() {
         flags)
             case $command in
                 python | run) ;;
-                doctor) mapfile -t COMPREPLY < <(compgen -W '--json --help' -- "$cur") && return ;;
+                doctor) mapfile -t COMPREPLY < <(compgen -W '--verbose --json --help' -- "$cur") && return ;;
                 gc) mapfile -t COMPREPLY < <(compgen -W '--all --json --help' -- "$cur") && return ;;
                 *) mapfile -t COMPREPLY < <(compgen -W '--help' -- "$cur") && return ;;
             esac

@@ -18,6 +18,7 @@ complete -c mayfly -n '__fish_seen_subcommand_from plan; and not __fish_seen_sub
 complete -c mayfly -n '__fish_seen_subcommand_from help' -a "python run plan doctor gc version"
 complete -c mayfly -s h -l help -d 'The flags, with their defaults'
 complete -c mayfly -n '__fish_seen_subcommand_from doctor gc python run' -l json -d 'Print JSON'
+complete -c mayfly -n '__fish_seen_subcommand_from doctor' -l verbose -d 'Say it of what is in order too'
 complete -c mayfly -n '__fish_seen_subcommand_from gc' -l all -d 'Look through the whole cgroup tree'
 
 # What is not a flag names files: the program, and its arguments.

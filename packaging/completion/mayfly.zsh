@@ -76,7 +76,8 @@ _mayfly() {
                         _mayfly_flags $words[1]
                     fi
                     ;;
-                doctor) _arguments '--json[print JSON]' '(- *)'{-h,--help}'[help]' ;;
+                doctor) _arguments '--verbose[say it of what is in order too]' '--json[print JSON]' \
+                    '(- *)'{-h,--help}'[help]' ;;
                 gc) _arguments '--all[look through the whole cgroup tree]' '--json[print JSON]' \
                     '(- *)'{-h,--help}'[help]' ;;
                 help) ((CURRENT == 2)) && _describe command commands ;;

@@ -186,7 +186,7 @@ the_static_program_runs_where_nothing_else_is() {
     cp "$B/mayfly" "$T/r/bin/mayfly"
     # The kernel's own file systems, a /run as any host has it, the rootfs; no loader, no library, no /etc.
     # shellcheck disable=SC2016 # the inner shell expands
-    unshare --mount --pid --fork --propagation=private bash -euc '
+    unshare --mount --pid --kill-child --propagation=private bash -euc '
         mount --bind "$1" "$1"
         cd "$1"
         mount --rbind /sys sys

@@ -35,21 +35,39 @@ every_flag_and_command_is_completed_by_bash() {
 }
 
 every_flag_and_command_is_completed_by_zsh() {
-    local got
+    local got flag
     got=$(sed -n '/^    flags=(/,/^    )/p' packaging/completion/mayfly.zsh |
         sed -E "s/\[.*//; s/\([^)]*\)//; s/[+='*]//g" | grep -oE '(^|[ ,{])--?[a-z][a-z-]*' | tr -d ' ,{')
-    same "$(sed 's/-$//' <<<"$got" | sorted)" "$( (flags && echo -h) | sorted)"
+    same "$(while read -r flag; do printf '%s\n' "${flag%-}"; done <<<"$got" | sorted)" "$( (flags && echo -h) | sorted)"
     got=$(sed -n "/^    commands=(/,/^    )/s/^ *'\([a-z]*\):.*/\1/p" packaging/completion/mayfly.zsh)
     same "$(sorted <<<"$got")" "$("$B/mayfly" help | sed -nE 's/^  mayfly ([a-z]+) .*/\1/p' | sorted)"
 }
 
 every_flag_and_command_is_completed_by_fish() {
     local got
-    got=$(grep '^complete' packaging/completion/mayfly.fish | grep -v -e 'not __fish_seen' -e 'from gc' | sed "s/ -d '.*//" |
+    got=$(grep '^complete' packaging/completion/mayfly.fish | grep -v -e 'not __fish_seen' -e 'from gc' -e 'from doctor. ' | sed "s/ -d '.*//" |
         grep -oE ' -(s|l) [a-z-]+' | sed -E 's/ -s /-/; s/ -l /--/')
     same "$(sorted <<<"$got")" "$( (flags && printf '%s\n' -c -h) | sorted)"
     got=$(sed -n 's/^set -l commands //p' packaging/completion/mayfly.fish | tr ' ' '\n')
     same "$(sorted <<<"$got")" "$("$B/mayfly" help | sed -nE 's/^  mayfly ([a-z]+) .*/\1/p' | sorted)"
+}
+
+the_flags_of_doctor_and_gc_are_in_mayfly_1_and_completed() {
+    local command flag n=0
+    for command in doctor gc; do
+        for flag in $("$B/mayfly" help $command | sed -n 1p | grep -oE -e '--[a-z]+'); do
+            n=$((n + 1))
+            sed -n "/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/{/^\.Cm $command/,/^\.Nm/p}" man/mayfly.1 |
+                grep -x -e ".Op Fl ${flag#-}" || fail "mayfly(1) has no $flag of $command"
+            grep -E "^ *$command\)" packaging/completion/mayfly.bash | grep -e "$flag" ||
+                fail "bash does not complete $flag of $command"
+            sed -nE "/^ *$command\)/,/;;/p" packaging/completion/mayfly.zsh | grep -e "$flag\[" ||
+                fail "zsh does not complete $flag of $command"
+            grep -E "from ([a-z]+ )*$command" packaging/completion/mayfly.fish | grep -e " -l ${flag#--} " ||
+                fail "fish does not complete $flag of $command"
+        done
+    done
+    [ $n -ge 4 ] || fail "mayfly help prints no flags of doctor and gc that this test could see"
 }
 
 every_function_is_in_libmayfly_3_and_none_besides() {

@@ -1,6 +1,5 @@
 /*
- * test_debian.c: the Debian packages are reproducible and well formed; on a bare Debian they install,
- * work, and leave nothing when they are purged.
+ * test_debian.c: the Debian packages are the same bytes whoever makes them, and well formed.
  */
 #include "package/package.h"
 
@@ -11,14 +10,12 @@
 PACKAGE_TEST(the_packages_are_the_same_whoever_builds_them_and_when)
 PACKAGE_TEST(the_packages_hold_what_install_puts_and_say_what_they_need)
 PACKAGE_TEST(lintian_has_nothing_to_say)
-PACKAGE_TEST(installed_in_a_bare_debian_it_works_and_purged_it_leaves_nothing)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_packages_are_the_same_whoever_builds_them_and_when),
         cmocka_unit_test(the_packages_hold_what_install_puts_and_say_what_they_need),
         cmocka_unit_test(lintian_has_nothing_to_say),
-        cmocka_unit_test(installed_in_a_bare_debian_it_works_and_purged_it_leaves_nothing),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

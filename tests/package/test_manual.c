@@ -20,6 +20,7 @@ PACKAGE_TEST(every_command_is_in_mayfly_1_and_none_besides)
 PACKAGE_TEST(every_flag_and_command_is_completed_by_bash)
 PACKAGE_TEST(every_flag_and_command_is_completed_by_zsh)
 PACKAGE_TEST(every_flag_and_command_is_completed_by_fish)
+PACKAGE_TEST(the_flags_of_doctor_and_gc_are_in_mayfly_1_and_completed)
 PACKAGE_TEST(every_function_is_in_libmayfly_3_and_none_besides)
 PACKAGE_TEST(the_version_is_the_same_everywhere)
 PACKAGE_TEST(the_pages_are_clean)
@@ -215,7 +216,7 @@ static void walk(struct paths *p, const char *path, const json_t *value) {
     } else if (json_is_array(value)) {
         (void)snprintf(next, sizeof(next), "%s[]", path);
         json_array_foreach(value, i, part) walk(p, next, part);
-        if (json_array_size(value) == 0 && strcmp(path, "controls") != 0)
+        if (json_array_size(value) == 0)
             add_path(p, next);
     } else if (!json_is_object(value)) {
         add_path(p, path);
@@ -251,28 +252,78 @@ static void walk_runs(struct paths *p) {
     }
 }
 
-static void the_fields_of_real_results_are_those_in_their_page(void **state) {
-    char *page = slurp_page("man/mayfly-result.5"), *save = NULL;
-    static struct paths real, listed;
+/* Compares with the items of one section of the page. */
+static void same_as_section(const struct paths *real, const char *section) {
+    char *page = slurp_page("man/mayfly-result.5"), *save = NULL, heading[64];
+    struct paths *listed = calloc(1, sizeof(*listed));
 
-    (void)state;
-    walk_runs(&real);
-    assert_true(real.n > 20);
-    for (char *line = strtok_r(page, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
+    assert_non_null(listed);
+    (void)snprintf(heading, sizeof(heading), "\n.Sh %s\n", section);
+    char *begin = strstr(page, heading);
+    assert_non_null(begin);
+    char *end = strstr(begin + strlen(heading), "\n.Sh ");
+    assert_non_null(end);
+    *end = '\0';
+    for (char *line = strtok_r(begin, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
         char *words = NULL;
         if (strncmp(line, ".It Va ", 7) != 0)
             continue;
         for (char *word = strtok_r(line + 7, " ,", &words); word;
              word = strtok_r(NULL, " ,", &words))
-            add_path(&listed, word);
+            add_path(listed, word);
     }
-    for (size_t i = 0; i < real.n; i++)
-        if (!knows(&listed, real.name[i]))
-            fail_msg("a result has %s, man/mayfly-result.5 has not", real.name[i]);
-    for (size_t i = 0; i < listed.n; i++)
-        if (!knows(&real, listed.name[i]))
-            fail_msg("man/mayfly-result.5 has %s, which no result had", listed.name[i]);
+    for (size_t i = 0; i < real->n; i++)
+        if (!knows(listed, real->name[i]))
+            fail_msg("there is %s, but not in man/mayfly-result.5, %s", real->name[i], section);
+    for (size_t i = 0; i < listed->n; i++)
+        if (!knows(real, listed->name[i]))
+            fail_msg("man/mayfly-result.5, %s, has %s, which there was not", section,
+                     listed->name[i]);
+    free(listed);
     free(page);
+}
+
+static void the_fields_of_real_results_are_those_in_their_page(void **state) {
+    static struct paths real;
+
+    (void)state;
+    walk_runs(&real);
+    assert_true(real.n > 20);
+    same_as_section(&real, "FIELDS");
+}
+
+static void the_fields_of_doctors_report_are_those_in_their_page(void **state) {
+    const struct mayfly_attack attack = {.id = "X1", .title = "an attack"};
+    struct mayfly_check lacking = {.control = "memory", .summary = "", .source = "", .without = ""};
+    struct mayfly_feature feature = {.name = "a", .since = "b", .without = "c"};
+    struct mayfly_look look = {.name = "a"};
+    const struct mayfly_report report = {.checks = &lacking,
+                                         .n_checks = 1,
+                                         .features = &feature,
+                                         .n_features = 1,
+                                         .looks = &look,
+                                         .n_looks = 1};
+    static struct paths real;
+
+    (void)state;
+    lacking.through = lacking.thinner = &attack;
+    lacking.n_through = lacking.n_thinner = 1;
+    char *text = report_to_json(&report);
+    assert_non_null(text);
+    walk_text(&real, text);
+    free(text);
+    assert_true(real.n > 15);
+    same_as_section(&real, "THE REPORT OF DOCTOR");
+}
+
+static void the_fields_of_gcs_report_are_those_in_their_page(void **state) {
+    struct live_output *o = live_program((const char *[]){"gc", "--json", NULL}, -1);
+    static struct paths real;
+
+    (void)state;
+    walk_text(&real, o->out);
+    free(o);
+    same_as_section(&real, "THE REPORT OF GC");
 }
 
 static void every_outcome_and_error_kind_is_in_the_page(void **state) {
@@ -308,12 +359,15 @@ int main(void) {
         cmocka_unit_test(every_flag_and_command_is_completed_by_bash),
         cmocka_unit_test(every_flag_and_command_is_completed_by_zsh),
         cmocka_unit_test(every_flag_and_command_is_completed_by_fish),
+        cmocka_unit_test(the_flags_of_doctor_and_gc_are_in_mayfly_1_and_completed),
         cmocka_unit_test(every_function_is_in_libmayfly_3_and_none_besides),
         cmocka_unit_test(the_version_is_the_same_everywhere),
         cmocka_unit_test(the_pages_are_clean),
         cmocka_unit_test(every_field_of_a_policy_is_in_its_page_as_it_is),
         cmocka_unit_test(no_field_is_in_the_page_that_a_policy_has_not),
         cmocka_unit_test(the_fields_of_real_results_are_those_in_their_page),
+        cmocka_unit_test(the_fields_of_doctors_report_are_those_in_their_page),
+        cmocka_unit_test(the_fields_of_gcs_report_are_those_in_their_page),
         cmocka_unit_test(every_outcome_and_error_kind_is_in_the_page),
     };
 
