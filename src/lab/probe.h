@@ -90,6 +90,9 @@ struct probe {
     const char *
         why_alone; /* why switching the controls off does not let it through on some hosts (the kernel's reason); NULL */
 
+    bool
+        alone; /* it changes something of the whole machine while it lasts: made while no other attempt is */
+
     enum payload_kind kind;
     const char *payload;
     /* The payload prints one line, VERDICT, call, errno's name and detail with tabs between them, as the last of its

@@ -326,8 +326,8 @@ const struct probe probes_processes[] = {
      .stopped_by = OTHERS, .sees = "ESRCH|EPERM", .prepare = start_sentinel,
      .judge = judge_sentinel,
      .payload = "attempt('kill', os.kill, int(sys.argv[1]), signal.SIGKILL)\n"},
-    {PROCESS, .id = "PS3b", .title = "the same by a pidfd", .stopped_by = OTHERS,
-     .sees = "ESRCH|EPERM", .prepare = start_sentinel, .judge = judge_sentinel,
+    {PROCESS, .id = "PS3b", .title = "the same by a pidfd", .stopped_by = OTHERS " seccomp",
+     .sees = "ENOSYS|ESRCH|EPERM", .prepare = start_sentinel, .judge = judge_sentinel,
      .payload = "def shoot():\n"
                 "    signal.pidfd_send_signal(os.pidfd_open(int(sys.argv[1])), signal.SIGKILL)\n"
                 "attempt('pidfd_send_signal', shoot)\n"},
@@ -423,6 +423,7 @@ const struct probe probes_processes[] = {
      .title = "outlive a supervisor that is killed",
      .stopped_by = "pid",
      .sees = "dead",
+     .payload = outlive,
      .prepare = kill_supervisor},
     {PROCESS, .id = "PS10", .title = "give a child to init (CLONE_PARENT), to outlive the run",
      .stopped_by = "pid deadline", .sees = "dead", .prepare = mark_survivor,

@@ -40,6 +40,7 @@ struct board {
     atomic_int next;
     int n;
     bool started;
+    int turns;    /* a file to lock: see take_turn() */
     bool without; /* attempts with controls off are worth making on this host */
     struct checks checks[PROBES_MAX];
     pid_t workers[WORKERS];
@@ -157,6 +158,16 @@ static void own_mounts(void) {
         (void)mount("none", "/proc/sys/fs/binfmt_misc", "binfmt_misc", 0, NULL);
 }
 
+/* A probe that has to be alone waits until no other is being made, and is then waited for. Until the next turn, or the
+ * process's end. */
+static void take_turn(const struct board *b, bool alone) {
+    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+
+    (void)fcntl(b->turns, F_SETLKW, &lock);
+    lock.l_type = alone ? F_WRLCK : F_RDLCK;
+    (void)fcntl(b->turns, F_SETLKW, &lock);
+}
+
 static _Noreturn void work(struct board *b) {
     /* cmocka catches faults, to go on with the next test; here that would be the tests once more. */
     static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS};
@@ -170,6 +181,7 @@ static _Noreturn void work(struct board *b) {
     while ((i = atomic_fetch_add(&b->next, 1)) < b->n) {
         struct checks *c = &b->checks[i];
 
+        take_turn(b, c->probe->alone);
         all_on(c);
         if (b->without && !c->untestable && c->probe->stopped_by[0]) {
             all_off(c);
@@ -329,7 +341,7 @@ static const char *selection(void) {
     if (list || live_slow() <= 1 || getenv("MAYFLY_TEST_FULL"))
         return list;
     return "FS1,FS4,FS9,FS10,PR1,PR3,EX1,EX7,NS2,NS3,NS10,LK1,LK5,LK6,PO1,PO1d,"
-           "SY1,SY9,SK2,SK4,PS1,PS6,RS1,RS6";
+           "SY1,SY9,SK2,SK4,PS1,PS6,PS9,RS1,RS6,RS7b";
 }
 
 /* A probe was added, or one of the table's is never run. */
@@ -354,7 +366,7 @@ int main(void) {
     struct board *b = board_of(NULL);
     size_t n = 0;
 
-    if (b == MAP_FAILED)
+    if (b == MAP_FAILED || (b->turns = memfd_create("turns", MFD_CLOEXEC)) < 0)
         return 1;
     b->without = geteuid() == 0 && live_slow() <= 1;
     if (!getenv("MAYFLY_PROBE")) {

@@ -111,6 +111,14 @@ def allow_all():
     return program
 
 
+def pidfd_of(pid):
+    """A descriptor of a process; where there is none to be had, what it was for is stopped already"""
+    try:
+        return syscall(NR["pidfd_open"], pid, 0)
+    except OSError as e:
+        stopped("pidfd_open", e)
+
+
 def tried(call, *args, past="", untestable_on=""):
     """One call by its name. Errors in `past` come after the kernel's look at the caller's rights: through."""
     if call not in NR:
