@@ -16,7 +16,7 @@ count() { sed -n "s/^\[  $1 *\] \([0-9]*\) test(s).*/\1/p" "$out" | tail -1; }
 
 for program in "$@"; do
     begin=${EPOCHREALTIME/./}
-    timeout -k 5 $((${MAYFLY_TEST_LONG:+10*}180 * ${MAYFLY_TEST_SLOW:-1})) "$program" >"$out" 2>&1 </dev/null
+    timeout -k 5 $((${MAYFLY_TEST_LONG:+10*}600 * ${MAYFLY_TEST_SLOW:-1})) "$program" >"$out" 2>&1 </dev/null
     status=$?
     ms=$(((${EPOCHREALTIME/./} - begin) / 1000))
     p=$(count PASSED) f=$(count FAILED) s=$(count SKIPPED)

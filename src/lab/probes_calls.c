@@ -191,7 +191,7 @@ const struct probe probes_calls[] = {
      .payload = "tried('sched_setattr', 0, room(48, 'IIQiI', 48, 1, 0, 0, 1), 0)\n"},
     {CALL, .id = "SY13c", .prepare = without_seccomp, .title = "a negative nice value",
      .stopped_by = "user identity caps", .sees = "EACCES|EPERM",
-     .payload = "tried('setpriority', 0, 0, -5)\n"},
+     .payload = "tried('setpriority', 0, 0, -20)\n"},
     {CALL, .id = "SY14", .title = "personality: no address randomization", .stopped_by = "seccomp",
      .sees = "EPERM", .echo = "CVE-2009-1895", .payload = "tried('personality', 0x40000)\n"},
 
