@@ -142,7 +142,7 @@ hosts_end() {
     elif ! tests/hosts/systemd-rootfs.sh build/systemd/rootfs.tar; then
         lacking "live on systemd" systemd "the archive of a Debian with systemd could not be made"
     else
-        users=2 UML_TIMEOUT_S=240 uml_on "live on systemd as two users" live "systemd userns" $uml --systemd --
+        users=2 UML_TIMEOUT_S=400 uml_on "live on systemd as two users" live "systemd userns" $uml --systemd --
     fi
     only=
     wait
