@@ -32,12 +32,12 @@ exec 9>"$tar.lock"
 flock 9
 up_to_date && exit 0 # another build was at it
 
-# The mirror that this machine's apt uses for Debian, and no other of its sources.
+# The mirror that this machine's apt uses for Debian, and no other of its sources; where apt names
+# none, mmdebstrap has a default.
 mirror=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' 'Codename: bookworm' \
     'Component: main' 2>/dev/null | grep -m1 -v security || true)
-[ -n "$mirror" ] || mirror=http://deb.debian.org/debian
 
-say "making a bare Debian 12 from $mirror"
+say "making a bare Debian 12 from ${mirror:-the default mirror}"
 log=$(mktemp)
 trap 'rm -f "$log" "$tar.tmp.tar"' EXIT
 # Written out on its own: the tests' root must hold no trace of the machine that made it.
@@ -47,7 +47,7 @@ if ! mmdebstrap --mode=root --variant=minbase --include=man-db --format=tar \
     --customize-hook="$hook" \
     --customize-hook='rm -rf "$1"/var/lib/apt/lists/* "$1"/var/cache/apt/*.bin' \
     --customize-hook='rm -rf "$1"/usr/share/locale/* "$1"/usr/share/man/* "$1"/usr/share/doc/*' \
-    bookworm "$tar.tmp.tar" "$mirror" >"$log" 2>&1; then
+    bookworm "$tar.tmp.tar" ${mirror:+"$mirror"} >"$log" 2>&1; then
     cat "$log" >&2
     exit 1
 fi
