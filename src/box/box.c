@@ -154,8 +154,6 @@ static int run_host_stage(struct box *box, enum stage stage) {
         int r = op_run_host(op, &box->ctx, &box->failure);
         if (box->ctx.trace)
             box->ctx.trace[i] = (struct op_trace){begin_ns, now_ns()};
-        if (r == -EMFILE || r == -ENFILE)
-            err_clear(&box->failure); /* whatever the row says of it, this is what helps */
         if (r < 0) {
             row_failed(box, (int32_t)i, r, box->ctx.step);
             return r;
@@ -318,11 +316,10 @@ static void *shared_memory(size_t size) {
 
 /* The supervisor's rows beside a child that may have failed meanwhile: then the child's words say why. */
 static int run_outside_stage(struct box *box) {
-    struct err *failure = &box->failure;
     int r = run_host_stage(box, STAGE_OUTSIDE);
 
     if (r < 0 && init_comes_first(box)) {
-        err_clear(failure);
+        err_clear(&box->failure);
         (void)box_receive(box, FROM_INIT);
     }
     return r;

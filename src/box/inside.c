@@ -2,9 +2,10 @@
  * inside.c: init and the payload's process, from clone3 to execve.
  *
  * init is PID 1 of the box. It executes the rows APART, waits for its id maps,
- * executes the rows INSIDE and PIVOT, makes the payload's process, and then does two things only: reap
- * whatever dies in the box, and watch the supervisor. When the payload is gone,
- * or the supervisor is, it exits, and the kernel kills the rest of the box.
+ * executes the rows INSIDE and PIVOT, makes the payload's process, and then does
+ * two things only: reap whatever dies in the box, and watch the supervisor. When
+ * the payload is gone, or the supervisor is, it exits, and the kernel kills the
+ * rest of the box.
  *
  * The payload's process executes the rows SEAL, says READY and waits in read(2)
  * for GO: that is where a box is parked. It comes from vfork: copying init's

@@ -24,7 +24,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -39,13 +38,6 @@ static int check(struct op_ctx *ctx, long r, const char *step) {
         return 0;
     ctx->step = step;
     return -errno;
-}
-
-uint64_t now_ns(void) {
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 int close_all_but(const int *keep, size_t n) {

@@ -10,6 +10,7 @@
 #ifndef MAYFLY_BOX_OPS_H
 #define MAYFLY_BOX_OPS_H
 
+#include "base/clock.h"
 #include "linux/host.h"
 #include "plan/op.h"
 
@@ -50,8 +51,6 @@ struct op_ctx {
 };
 
 void op_ctx_init(struct op_ctx *ctx, const struct host *host);
-
-uint64_t now_ns(void); /* CLOCK_MONOTONIC */
 
 /* Executes one row in the child (APART, INSIDE, PIVOT, SEAL). 0 or -errno with ctx->step. */
 int op_run(const struct op *op, struct op_ctx *ctx);

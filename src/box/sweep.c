@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "linux/procfs.h"
 
@@ -25,13 +25,6 @@ struct sweep {
     uint64_t until_ns; /* 0: as long as it takes */
     struct cg_owner alive[512];
 };
-
-static uint64_t now_ns(void) {
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static bool is_alive(struct sweep *s, const struct cg_owner *owner) {
     struct cg_owner *seen = &s->alive[(unsigned)owner->pid % ARRAY_LEN(s->alive)];

@@ -27,6 +27,8 @@
 #include <systemd/sd-bus.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 #include "base/banned.h"
 
 enum { EXIT_USAGE = 2, EXIT_NO_BUS = 3, EXIT_REFUSED = 4, EXIT_TIMEOUT = 5 };
@@ -41,12 +43,7 @@ struct job {
     char result[32]; /* "done", "failed", "canceled", … */
 };
 
-static uint64_t now_usec(void) {
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000u + (uint64_t)t.tv_nsec / 1000u;
-}
+static uint64_t now_usec(void) { return now_ns() / 1000; }
 
 static int say(int status, const char *what, const char *why) {
     (void)fprintf(stderr, "%s: %s\n", what, why);

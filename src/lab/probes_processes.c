@@ -23,18 +23,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 #include "base/banned.h"
 
 #define PROCESS .family = "processes", .kind = PAYLOAD_PYTHON
 
-static double now_ms(void) {
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
+static double now_ms(void) { return (double)now_ns() / 1e6; }
 
 static void sleep_ms(long ms) {
     const struct timespec t = {ms / 1000, ms % 1000 * 1000000};

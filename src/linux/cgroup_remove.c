@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "linux/sys.h"
 
@@ -26,12 +27,7 @@ enum { DEPTH_MAX = 16, BATCH = 32, PAUSE_MAX_MS = 32 };
 
 int cg_kill(int dirfd) { return file_write_at(dirfd, "cgroup.kill", "1", 1); }
 
-static uint64_t now_ms(void) {
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
+static uint64_t now_ms(void) { return now_ns() / 1000000; }
 
 static void pause_ms(unsigned ms) {
     struct timespec t = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
