@@ -99,42 +99,27 @@ live() {
     export MAYFLY_TEST_LESS=1
 }
 
-# The pure cgroup v2 kernel runs on one CPU and mostly waits for it: as root in the background,
-# beside whatever else there is to do; then as users.
+# The pure cgroup v2 kernel runs on one CPU and mostly waits for it: in the background, beside
+# whatever else there is to do.
 uml=tests/hosts/uml.sh beside=
 
 uml_on() {
     MAYFLY_TEST_HOST=uml MAYFLY_TEST_SLOW=8 on "$@"
 }
 
-hosts_begin() {
-    [ -n "$(programs live)" ] || return
-    if ! command -v linux.uml >/dev/null || ! $uml -- true; then
-        lacking "live on cgroup v2" cgroup2 "no linux.uml that boots (package user-mode-linux)"
-        return
-    fi
-    beside=$(mktemp -d)
-    local rest="test_hints.c test_leftovers.c test_limits.c test_probes.c test_seccomp_live.c"
-    rest+=" test_time.c test_view.c"
-    # shellcheck disable=SC2030,SC2031 # the sums come back by a file
-    (
-        passed=0 failed=0 skipped=0
-        # Pipes, threads and the C compiler are the same under either cgroup; there they take
-        # minutes. MAYFLY_TEST_FULL=1 runs them all the same.
-        [ -n "${MAYFLY_TEST_FULL:-}" ] ||
-            only="test_binds.c test_cgroup_live.c test_exit.c test_first.c test_hosts.c $rest"
-        uml_on "live on cgroup v2 as root" live "root userns cgroup2" $uml --root --
-        echo "$passed $failed $skipped" >"$beside/sum"
-    ) >"$beside/output" 2>&1 &
-}
-
-hosts_end() {
-    local p=0 f=1 s=0
-    [ -n "$beside" ] || return
+on_every_uml() {
+    # Only what cgroups and the kernel's age change: pipes, threads and the C compiler are the same
+    # under either, and take minutes there. MAYFLY_TEST_FULL=1 runs them all the same.
+    only="test_binds.c test_cgroup_live.c test_first.c test_hints.c test_hosts.c test_leftovers.c"
+    only+=" test_limits.c test_probes.c test_time.c test_view.c"
+    [ -z "${MAYFLY_TEST_FULL:-}" ] || only=
+    uml_on "live on cgroup v2 as root" live "root userns cgroup2" $uml --root --
     # What a delegated subtree changes: limits, ids, who may do what. The rest is as for root.
-    only="test_cgroup_live.c test_first.c test_hosts.c test_exit.c test_limits.c test_view.c"
+    only="test_cgroup_live.c test_first.c test_hosts.c test_limits.c"
+    [ -z "${MAYFLY_TEST_FULL:-}" ] || only+=" test_exit.c test_view.c"
     uml_on "live on cgroup v2 as a user, delegated" live "userns cgroup2" $uml --delegated --subids --
-    only="test_hosts.c test_first.c"
+    only="test_hosts.c"
+    [ -z "${MAYFLY_TEST_FULL:-}" ] || only+=" test_first.c"
     uml_on "live on cgroup v2 as a user, not delegated" live userns $uml --undelegated --
     only="test_delegate.c"
     if [ ! -x "$build/mayfly-delegate" ]; then
@@ -144,7 +129,26 @@ hosts_end() {
     else
         users=2 UML_TIMEOUT_S=400 uml_on "live on systemd as two users" live "systemd userns" $uml --systemd --
     fi
-    only=
+}
+
+hosts_begin() {
+    [ -n "$(programs live)" ] || return
+    if ! command -v linux.uml >/dev/null || ! $uml -- true; then
+        lacking "live on cgroup v2" cgroup2 "no linux.uml that boots (package user-mode-linux)"
+        return
+    fi
+    beside=$(mktemp -d)
+    # shellcheck disable=SC2030,SC2031 # the sums come back by a file
+    (
+        passed=0 failed=0 skipped=0
+        on_every_uml
+        echo "$passed $failed $skipped" >"$beside/sum"
+    ) >"$beside/output" 2>&1 &
+}
+
+hosts_end() {
+    local p=0 f=1 s=0
+    [ -n "$beside" ] || return
     wait
     cat "$beside/output"
     read -r p f s <"$beside/sum"

@@ -489,16 +489,27 @@ void box_read_usage(struct box *box) {
                           &box->facts.usage);
 }
 
+static uint64_t usec(struct timeval t) {
+    return (uint64_t)t.tv_sec * 1000000 + (uint64_t)t.tv_usec;
+}
+
 void box_reap(struct box *box) {
+    struct rusage used = {0};
 
     if (box->pidfd >= 0 && !box->reaped) {
         siginfo_t info = {0};
-        while (waitid(P_PIDFD, (id_t)box->pidfd, &info, WEXITED | __WALL) < 0 && errno == EINTR)
+        while (sys_waitid(P_PIDFD, (id_t)box->pidfd, &info, WEXITED | __WALL, &used) < 0 && errno == EINTR)
             ;
         box->reaped = true;
         box->untold = info.si_code == CLD_EXITED && info.si_status != 0 && !box->facts.have_status;
     }
     box_read_usage(box);
+    /* Where no cgroup counts: init's time and that of all it has waited for. Whom the kernel kills with the namespace it
+     * does not count (pid_namespaces(7): they are reaped unseen), but while they lived the watch saw them. */
+    if (box->facts.usage.cpu_usec == UINT64_MAX &&
+        (box->facts.have_status || box->facts.watched_cpu_usec > 0))
+        box->facts.usage.cpu_usec =
+            MAX(usec(used.ru_utime) + usec(used.ru_stime), box->facts.watched_cpu_usec);
     remove_cgroups(box);
 }
 

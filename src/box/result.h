@@ -29,6 +29,7 @@ struct box_facts {
     struct refused_call refused[FACTS_REFUSED]; /* distinct ones, in the order in which they came */
     unsigned n_refused;
     struct cg_usage usage;
+    uint64_t watched_cpu_usec; /* best effort: the most that the supervisor's watch has seen */
     uint64_t wall_ns;
 };
 

@@ -44,7 +44,7 @@ enum {
 
 /* Which descriptor stands where in the poll set; -1 is skipped by poll(2). */
 enum slot {
-    P_PIDFD,
+    P_INIT,
     P_REPORT,
     P_GO,
     P_OUT,
@@ -76,7 +76,7 @@ struct run {
     char *pending; /* read from source, not yet written; CHUNK bytes */
     size_t pending_at, pending_len;
     uint64_t wall_ns, next_cpu_ns, oom_until_ns, next_oom_ns, linger_ns; /* 0: none */
-    uint64_t next_watch_ns, watched_cpu_ms;                              /* best effort */
+    uint64_t next_watch_ns;                                              /* best effort */
     uint64_t pass_until_ns;                                              /* 0: none */
     unsigned refusals;
     bool dead; /* init is gone */
@@ -293,8 +293,9 @@ static void check_watch(struct run *run, uint64_t now) {
     if (plan->watch_memory_bytes && sum.memory_bytes > plan->watch_memory_bytes)
         stop(run, &run->box->facts.memory_exceeded);
     /* A process that nobody waited for takes its time along: what was seen once stays seen. */
-    run->watched_cpu_ms = MAX(run->watched_cpu_ms, sum.cpu_ms);
-    if (plan->watch_cpu && run->watched_cpu_ms >= plan->cpu_ms)
+    uint64_t *cpu_usec = &run->box->facts.watched_cpu_usec;
+    *cpu_usec = MAX(*cpu_usec, sum.cpu_ms * 1000);
+    if (plan->watch_cpu && *cpu_usec >= plan->cpu_ms * 1000)
         stop(run, &run->box->facts.cpu_expired);
     run->next_watch_ns = run->killed ? 0 : now + WATCH_NS;
 }
@@ -340,7 +341,7 @@ static void fill(const struct run *run, struct pollfd p[P__N]) {
     for (int i = 0; i < P__N; i++)
         p[i] = (struct pollfd){.fd = -1};
     if (!run->dead) {
-        p[P_PIDFD] = (struct pollfd){box->pidfd, POLLIN, 0};
+        p[P_INIT] = (struct pollfd){box->pidfd, POLLIN, 0};
         p[P_REPORT] = (struct pollfd){box->report, POLLIN, 0};
         p[P_GO] = (struct pollfd){box->go, POLLIN, 0};
         p[P_LISTENER] = (struct pollfd){box->listener, POLLIN, 0};
@@ -403,7 +404,7 @@ static void handle_box(struct run *run, const struct pollfd p[P__N]) {
         fd_close(&box->listener);
     if (p[P_OOM].revents)
         oom_event(run);
-    if (p[P_PIDFD].revents)
+    if (p[P_INIT].revents)
         died(run);
 }
 

@@ -9,7 +9,6 @@
 #include <linux/seccomp.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,6 +20,10 @@ pid_t sys_clone3(struct clone_args *args, size_t size) {
 
 int sys_pidfd_send_signal(int pidfd, int sig) {
     return (int)syscall(SYS_pidfd_send_signal, pidfd, sig, NULL, 0);
+}
+
+int sys_waitid(idtype_t type, id_t id, siginfo_t *info, int options, struct rusage *used) {
+    return (int)syscall(SYS_waitid, type, id, info, options, used);
 }
 
 int sys_pidfd_open(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }

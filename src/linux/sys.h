@@ -9,7 +9,9 @@
 #define MAYFLY_LINUX_SYS_H
 
 #include <linux/sched.h> /* struct clone_args, CLONE_* */
+#include <sys/resource.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 
 #include "base/defs.h"
 
@@ -22,6 +24,8 @@ struct sock_fprog;
 pid_t sys_clone3(struct clone_args *args, size_t size); /* clone3(2); 0 in the child */
 int sys_pidfd_send_signal(int pidfd, int sig);
 int sys_pidfd_open(pid_t pid);
+/* waitid(2) with what the kernel's own call has besides: the time of the process and of those it waited for. */
+int sys_waitid(idtype_t type, id_t id, siginfo_t *info, int options, struct rusage *used);
 int sys_pivot_root(const char *new_root, const char *put_old);
 int sys_open_tree(int dirfd, const char *path, unsigned flags);
 int sys_move_mount(int from, const char *from_path, int to, const char *to_path, unsigned flags);

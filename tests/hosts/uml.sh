@@ -67,7 +67,7 @@ export TMPDIR=$dir
 mkfifo "$dir/out"
 # A session of its own: the kernel's threads are processes, and are found by their group.
 setsid setpriv --pdeathsig KILL -- "$uml" rootfstype=hostfs rootflags=/ rw "mem=${mem_mb}M" quiet \
-    random.trust_cpu=on "uml_dir=$dir" umid=mayfly "init=$here/$init" con0=null,fd:1 con=null \
+    loglevel=3 random.trust_cpu=on "uml_dir=$dir" umid=mayfly "init=$here/$init" con0=null,fd:1 con=null \
     "MAYFLY_UML_JOB=$dir/job" </dev/null >"$dir/out" 2>&1 &
 pid=$!
 disown

@@ -48,6 +48,13 @@ LIVE_UNUSED static double live_slow(void) {
     return slow >= 1 ? slow : 1;
 }
 
+/* In the kernel that is this test's own. */
+LIVE_UNUSED static bool live_on_uml(void) {
+    const char *host = getenv("MAYFLY_TEST_HOST");
+
+    return host && strcmp(host, "uml") == 0;
+}
+
 /* How often to do what is done n times on a usual machine: less where another host has done it in
  * full (MAYFLY_TEST_LESS, a divisor), and on a slow one, where a box costs half a second. */
 LIVE_UNUSED static int live_times(int n) {

@@ -368,11 +368,11 @@ static void a_crash_writes_no_core_file(void **state) {
 /* The setting is the whole host's: only where the host is this test's own. */
 static void a_crash_does_not_start_the_hosts_core_dump_program(void **state) {
     (void)state;
-    const char *host = getenv("MAYFLY_TEST_HOST"), *setting = "/proc/sys/kernel/core_pattern";
+    const char *setting = "/proc/sys/kernel/core_pattern";
     const char *mark = "/run/mayfly-core-dumped", *mine = "|/usr/bin/touch /run/mayfly-core-dumped";
     char old[256] = "";
 
-    if (geteuid() != 0 || !host || strcmp(host, "uml") != 0)
+    if (geteuid() != 0 || !live_on_uml())
         live_skip("a host of its own", "core_pattern is not changed on a machine in use");
     int fd = open(setting, O_RDWR | O_CLOEXEC);
     assert_true(fd >= 0);
@@ -572,7 +572,6 @@ static void the_result_says_who_enforces_each_limit(void **state) {
     live_need_cgroups();
     const char *names[] = {"memory", "cpu", "pids"};
     const uint64_t values[] = {96 << 20, 1500, 77};
-    const char *host = getenv("MAYFLY_TEST_HOST");
     mayfly_result *r = live_sh("exit 0", "memory", "96m", "cpus", "1.5", "pids-limit", "77", NULL);
 
     live_expect(r, MAYFLY_EXITED, 0);
@@ -581,7 +580,7 @@ static void the_result_says_who_enforces_each_limit(void **state) {
 
         assert_non_null(limit);
         assert_int_equal(limit->value, values[i]);
-        if (host && strcmp(host, "uml") == 0)
+        if (live_on_uml())
             assert_string_equal(limit->enforced_by, "cgroup2");
         else
             assert_true(strncmp(limit->enforced_by, "cgroup", 6) == 0);

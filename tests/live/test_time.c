@@ -137,12 +137,11 @@ static void ending_just_at_the_limit_is_one_outcome_or_the_other(void **state) {
 
 /* T9: only where the clock is ours alone, in the user-mode kernel. */
 static void a_step_of_the_wall_clock_changes_no_duration_and_no_timeout(void **state) {
-    const char *host = getenv("MAYFLY_TEST_HOST");
     const char *const scripts[] = {"sleep 1", "sleep 60"};
     const long steps_s[] = {-3600, 3600};
 
     (void)state;
-    if (geteuid() != 0 || !host || strcmp(host, "uml") != 0)
+    if (geteuid() != 0 || !live_on_uml())
         live_skip("a clock of its own", "this host's clock is not the test's to set");
     for (size_t i = 0; i < 4; i++) {
         struct live_box b = live_open_sh(scripts[i / 2], "timeout", "3s", NULL);
@@ -169,6 +168,10 @@ static void a_step_of_the_wall_clock_changes_no_duration_and_no_timeout(void **s
 }
 
 /* ------------------------------------------------------------------ CPU time */
+
+/* How far past its limit a box may get on a busy machine, where the supervisor waits for a CPU like anybody else:
+ * a small part of the 15 s that it would take without a limit. */
+#define OVERRUN_MS 900
 
 /* Runs it, or skips where nothing counts the box's CPU time: then the request is refused, in words. */
 static mayfly_result *run_cpu(const char *code, const char *cpu_time, const char *cpus) {
@@ -211,7 +214,7 @@ static void waiting_too_long_and_computing_too_long_are_two_outcomes(void **stat
     assert_string_equal(mayfly_outcome_name(r->outcome), "cpu_limit");
     assert_true(r->timed_out);
     assert_true(r->n_hints > 0);
-    if (r->cpu_ms < 1000 || r->cpu_ms > 1000 + 300 * live_slow())
+    if (r->cpu_ms < 1000 || r->cpu_ms > 1000 + OVERRUN_MS * live_slow())
         fail_msg("stopped after %.0f ms of CPU", r->cpu_ms);
     mayfly_result_free(r);
 }
@@ -226,7 +229,7 @@ static void the_cpu_limit_is_that_of_all_processes_together(void **state) {
 
     (void)state;
     live_expect(r, MAYFLY_CPU_LIMIT, 124);
-    if (r->cpu_ms < 2000 || r->cpu_ms > 2000 + 400 * live_slow())
+    if (r->cpu_ms < 2000 || r->cpu_ms > 2000 + OVERRUN_MS * live_slow())
         fail_msg("four processes were stopped after %.0f ms of CPU", r->cpu_ms);
     mayfly_result_free(r);
 }
@@ -243,7 +246,7 @@ static void cpu_time_of_children_that_are_gone_counts(void **state) {
 
     (void)state;
     live_expect(r, MAYFLY_CPU_LIMIT, 124);
-    if (r->cpu_ms > 1000 + 400 * live_slow())
+    if (r->cpu_ms < 1000 || r->cpu_ms > 1000 + OVERRUN_MS * live_slow())
         fail_msg("stopped after %.0f ms of CPU", r->cpu_ms);
     mayfly_result_free(r);
 }

@@ -649,6 +649,12 @@ static void int_0x80_ends_the_run(void **state) {
                              "print(ctypes.CFUNCTYPE(ctypes.c_int)(p)())\n";
     mayfly_result *r = live_python(code, NULL);
 
+    /* User-mode Linux has no such interface either: where the CPU takes the instruction, it is 64-bit call 20, writev(-1). */
+    if (live_on_uml() && r->outcome == MAYFLY_EXITED) {
+        assert_string_equal(r->out.data, "before\n-9\n");
+        mayfly_result_free(r);
+        return;
+    }
     assert_int_equal(r->outcome, MAYFLY_SIGNALED);
     assert_string_equal(r->out.data, "before\n");
     if (r->signal == SIGSYS)
