@@ -498,7 +498,8 @@ void box_reap(struct box *box) {
 
     if (box->pidfd >= 0 && !box->reaped) {
         siginfo_t info = {0};
-        while (sys_waitid(P_PIDFD, (id_t)box->pidfd, &info, WEXITED | __WALL, &used) < 0 && errno == EINTR)
+        while (sys_waitid(P_PIDFD, (id_t)box->pidfd, &info, WEXITED | __WALL, &used) < 0 &&
+               errno == EINTR)
             ;
         box->reaped = true;
         box->untold = info.si_code == CLD_EXITED && info.si_status != 0 && !box->facts.have_status;

@@ -136,7 +136,7 @@ static int ask(const char *path, const char *runtime_dir, struct err *err) {
     char pid_text[16], time_text[16], said[300] = "";
     const char *helper_argv[] = {path, pid_text, time_text, NULL};
     int ends[2];
-    pid_t pid;
+    pid_t pid = -1;
 
     (void)snprintf(pid_text, sizeof(pid_text), "%d", (int)getpid());
     (void)snprintf(time_text, sizeof(time_text), "%d", ASK_MS);

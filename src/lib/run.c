@@ -249,7 +249,7 @@ static int open_box(const mayfly_policy *policy, const struct box_input *rush, m
         r = box_open(b->plan, rush, &b->box, &err);
     if (r == 0 && policy->inner->attest)
         r = attest(b, &err);
-    if (r < 0) {
+    if (r != 0) {
         free_box(b);
         return done(r, &err, error);
     }

@@ -413,7 +413,8 @@ struct inject_sweep {
     int fd;
 };
 
-static void put(struct inject_sweep *sweep, char kind, const char *fmt, va_list ap) {
+__attribute__((format(printf, 3, 0))) static void put(struct inject_sweep *sweep, char kind,
+                                                      const char *fmt, va_list ap) {
     char line[PIPE_BUF];
 
     line[0] = kind;

@@ -291,7 +291,8 @@ static void expect_all_in_force(const mayfly_result *r) {
             fail_msg("%s: in force %d, evidence \"%s\"", c->name, c->in_force, c->evidence);
         read++;
     }
-    assert_true(read >= r->n_controls - (live_has_cgroups() ? 1 : 5)); /* landlock, and the limits */
+    assert_true(read >=
+                r->n_controls - (live_has_cgroups() ? 1 : 5)); /* landlock, and the limits */
 }
 
 static void every_control_is_in_force_with_evidence(void **state) {
