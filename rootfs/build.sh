@@ -1,8 +1,7 @@
 #!/bin/bash
 # Builds the Python rootfs that boxes run in, out of Debian packages.
 #
-# No chroot, no mount, no maintainer script: apt resolves and downloads into a private directory
-# that knows of no installed package, tar unpacks, and what scripts would have made (links, users,
+# No chroot, no mount, no maintainer script: apt resolves and downloads (debs.sh), tar unpacks, and what scripts would have made (links, users,
 # caches) is written here. So it works alike as root and as an ordinary user, with or without
 # subordinate ids, in a container, and gives the same bytes for the same packages.
 #
@@ -18,11 +17,13 @@ say() { printf 'rootfs: %s\n' "$*" >&2; }
 [ $# = 1 ] || { say "usage: $0 DEST"; exit 2; }
 
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=rootfs/debs.sh
+. "$here/debs.sh"
 mkdir -p "$(dirname "$1")"
 dest=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
 tmp=$dest.tmp
 debs=$(dirname "$dest")/debs
-recipe=$(cd "$here" && cat build.sh packages exclude | sha256sum | cut -c1-64)
+recipe=$(cd "$here" && cat build.sh debs.sh packages exclude | sha256sum | cut -c1-64)
 
 up_to_date() { grep -qsx "recipe=$recipe" "$dest/etc/mayfly-rootfs"; }
 
@@ -39,48 +40,9 @@ trap 'rm -rf "$tmp"' EXIT
 asked=$(grep -v -e '^#' -e '^-' "$here/packages")
 dropped=$(sed -n 's/^-//p' "$here/packages" | tr '\n' ' ')
 
-# apt that sees the machine's sources and keys, and nothing else of it. The hooks are cleared
-# because those of slim images delete downloads and those of desktops rebuild indexes.
-mkdir -p "$debs/partial" "$debs/apt/lists/partial"
-: >"$debs/apt/status"
-cat >"$debs/apt/conf" <<CONF
-Dir::State "$debs/apt";
-Dir::State::status "$debs/apt/status";
-Dir::State::extended_states "$debs/apt/extended_states";
-Dir::Cache "$debs/apt";
-Dir::Cache::archives "$debs";
-Dir::Log "$debs/apt";
-Debug::NoLocking "true";
-APT::Sandbox::User "";
-APT::Install-Recommends "false";
-Acquire::Retries "3";
-Acquire::Languages "none";
-#clear APT::Update;
-#clear DPkg::Post-Invoke;
-CONF
-apt() { apt-get -q -c "$debs/apt/conf" -o Dir::State::lists="$lists" "$@"; }
-
-# Prints the .deb names of the closure, sorted. An empty archive directory, since apt does not
-# print what it need not download.
-resolve() {
-    # shellcheck disable=SC2086 # a list of names
-    apt -q -o Dir::Cache::archives="$debs/apt/none" install -y --print-uris $asked |
-        sed -n "s/^'[^']*' \([^ ]*\.deb\) .*/\1/p" | sort >"$debs/apt/closure"
-    [ -s "$debs/apt/closure" ]
-}
-# shellcheck disable=SC2086
-download() { resolve && apt install -y --download-only $asked; }
-
-# The machine's package lists are used where they serve; if stale or missing, private ones are made.
 say "downloading packages"
-lists=/var/lib/apt/lists
-if ! download >"$debs/apt/log" 2>&1; then
-    lists=$debs/apt/lists
-    if ! { apt update && download; } >>"$debs/apt/log" 2>&1; then
-        cat "$debs/apt/log" >&2
-        exit 1
-    fi
-fi
+# shellcheck disable=SC2086 # a list of names
+fetch_debs "$debs" $asked
 
 # ---------------------------------------------------------------------------- unpacking
 

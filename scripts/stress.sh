@@ -32,20 +32,19 @@ if [ "${MAYFLY_IN_NAMESPACE:-}" != yes ]; then
 fi
 unset MAYFLY_IN_NAMESPACE
 
-# Resolved as if nothing were installed, like rootfs/build.sh; what the rootfs has is left out.
+# shellcheck source=rootfs/debs.sh
+. rootfs/debs.sh
+
+# What the rootfs has is left out.
 prepare() {
     local deb list=$place/list
-    local apt=(apt-get -q -y -o "Dir::State::status=$place/status" -o Debug::NoLocking=true
-        -o "Dir::Cache::archives=$place/debs" -o APT::Install-Recommends=false
-        -o APT::Sandbox::User=)
     [ -r "$rootfs/etc/mayfly-rootfs" ] || cannot "no rootfs that rootfs/build.sh made at $rootfs"
     cmp -s "$rootfs/etc/mayfly-rootfs" "$place/complete" && return
     command -v apt-get >/dev/null || cannot "no apt-get to fetch Debian's stress-ng"
     chmod -R u+w "$root" 2>/dev/null
     rm -rf "$root" "$place/complete"
-    mkdir -p "$place/debs/partial" "$root"
-    : >"$place/status"
-    "${apt[@]}" install --download-only stress-ng >"$place/log" 2>&1 ||
+    mkdir -p "$root"
+    fetch_debs "$place/debs" stress-ng 2>"$place/log" ||
         cannot "apt-get could not fetch stress-ng: $(tail -1 "$place/log")"
     cp -a "$rootfs/." "$root/"
     sed -n 's/^package=\([^_]*\)_.*/\1/p' "$rootfs/etc/mayfly-rootfs" >"$list"

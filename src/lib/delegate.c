@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,6 +20,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/spawn.h"
 #include "lib/delegate.h"
 #include "lib/report.h"
 #include "linux/sys.h"
@@ -84,37 +84,6 @@ bool delegate_find(char *ret, size_t size) {
 
 /* ------------------------------------------------------------------ the helper */
 
-/* Of our environment it gets the one thing that it needs. */
-static int spawn(const char *path, const char *helper_argv[], const char *runtime_dir,
-                 int complaint, pid_t *ret_pid) {
-    const char *env[] = {runtime_dir, "LC_ALL=C", NULL};
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attr;
-    sigset_t none, defaults;
-
-    if (posix_spawn_file_actions_init(&files) != 0)
-        return -ENOMEM;
-    if (posix_spawnattr_init(&attr) != 0) {
-        (void)posix_spawn_file_actions_destroy(&files);
-        return -ENOMEM;
-    }
-    (void)sigemptyset(&none);
-    (void)sigemptyset(&defaults);
-    (void)sigaddset(&defaults, SIGPIPE);
-    int r = posix_spawnattr_setsigmask(&attr, &none);
-    r = r ? r : posix_spawnattr_setsigdefault(&attr, &defaults);
-    r = r ? r : posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    r = r ? r : posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    r = r ? r : posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-    r = r ? r : posix_spawn_file_actions_adddup2(&files, complaint, 2);
-    r = r ? r
-          : posix_spawn(ret_pid, path, &files, &attr, (char *const *)(uintptr_t)helper_argv,
-                        (char *const *)(uintptr_t)env);
-    (void)posix_spawnattr_destroy(&attr);
-    (void)posix_spawn_file_actions_destroy(&files);
-    return -r;
-}
-
 /* Its exit status; -ETIMEDOUT if it had to be killed. */
 static int await(pid_t pid) {
     int status = 0, fd _cleanup_fd_ = sys_pidfd_open(pid);
@@ -134,7 +103,8 @@ static int await(pid_t pid) {
 
 static int ask(const char *path, const char *runtime_dir, struct err *err) {
     char pid_text[16], time_text[16], said[300] = "";
-    const char *helper_argv[] = {path, pid_text, time_text, NULL};
+    const char *const helper_argv[] = {path, pid_text, time_text, NULL};
+    const char *const env[] = {runtime_dir, "LC_ALL=C", NULL}; /* of ours it gets what it needs */
     int ends[2];
     pid_t pid = -1;
 
@@ -144,7 +114,7 @@ static int ask(const char *path, const char *runtime_dir, struct err *err) {
         return err_errno(err, ERR_SETUP, -errno, "", NULL, "a pipe for mayfly-delegate");
     int in _cleanup_fd_ = ends[0], out _cleanup_fd_ = fcntl(ends[1], F_DUPFD_CLOEXEC, 3);
     (void)close(ends[1]);
-    int r = out < 0 ? -errno : spawn(path, helper_argv, runtime_dir, out, &pid);
+    int r = out < 0 ? -errno : spawn_helper(path, helper_argv, env, out, &pid);
     fd_close(&out);
     if (r < 0)
         return err_errno(err, ERR_SETUP, r, "", NULL, "start %s", path);

@@ -10,14 +10,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/spawn.h"
 
 #include "base/banned.h"
 
@@ -55,7 +54,7 @@ static int write_map(pid_t pid, const char *name, const struct idmap_extent *e, 
 struct helper {
     const char *name;
     char number[HELPER_ARGS][NUMBER];
-    char *argv[HELPER_ARGS + 1];
+    const char *argv[HELPER_ARGS + 1];
     pid_t pid;
 };
 
@@ -70,46 +69,20 @@ static void helper_init(struct helper *h, const char *name, pid_t pid, const str
         (void)snprintf(h->number[numbers++], NUMBER, "%u", e[i].outside);
         (void)snprintf(h->number[numbers++], NUMBER, "%u", e[i].count);
     }
-    h->argv[argc++] = (char *)h->name;
+    h->argv[argc++] = h->name;
     for (int i = 0; i < numbers; i++)
         h->argv[argc++] = h->number[i];
 }
 
 /* Its stderr goes to `stderr_fd`. 0 or -errno. */
 static int helper_start(struct helper *h, int stderr_fd) {
-    static char locale[] =
-        "LC_ALL=C"; /* the caller's environment is no business of a setuid program */
-    char *const env[] = {locale, NULL};
+    const char *const env[] = {"LC_ALL=C", NULL}; /* ours is no business of a setuid program */
     char path[32];
-    posix_spawn_file_actions_t files;
-    posix_spawnattr_t attr;
-    sigset_t none, defaults;
 
     (void)snprintf(path, sizeof(path), "/usr/bin/%s", h->name);
     if (access(path, X_OK) < 0)
         (void)snprintf(path, sizeof(path), "/bin/%s", h->name);
-    if (posix_spawn_file_actions_init(&files) != 0)
-        return -ENOMEM;
-    if (posix_spawnattr_init(&attr) != 0) {
-        (void)posix_spawn_file_actions_destroy(&files);
-        return -ENOMEM;
-    }
-    (void)sigemptyset(&none);
-    (void)sigemptyset(&defaults);
-    (void)sigaddset(&defaults, SIGCHLD);
-    (void)sigaddset(&defaults, SIGPIPE);
-    int r = posix_spawnattr_setsigmask(&attr, &none);
-    r = r ? r : posix_spawnattr_setsigdefault(&attr, &defaults);
-    r = r ? r : posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-    r = r ? r : posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-    r = r ? r : posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-    r = r ? r : posix_spawn_file_actions_adddup2(&files, stderr_fd, 2);
-    r = r ? r : posix_spawn(&h->pid, path, &files, &attr, h->argv, env);
-    if (r)
-        h->pid = -1;
-    (void)posix_spawnattr_destroy(&attr);
-    (void)posix_spawn_file_actions_destroy(&files);
-    return -r;
+    return spawn_helper(path, h->argv, env, stderr_fd, &h->pid);
 }
 
 /* Keeps the beginning, reads to the end: a helper must not block on a full pipe. */

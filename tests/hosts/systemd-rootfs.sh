@@ -11,6 +11,8 @@ umask 022
 export LC_ALL=C
 
 [ $# = 1 ] || { echo "usage: $0 DEST.tar" >&2 && exit 2; }
+# shellcheck source=rootfs/debs.sh
+. "$(dirname "$0")/../../rootfs/debs.sh"
 recipe=$(sha256sum <"$0" | cut -c1-64)
 mkdir -p "$(dirname "$1")"
 dest=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
@@ -27,35 +29,8 @@ asked="systemd systemd-sysv dbus dbus-user-session libpam-systemd libpam-modules
 passwd bash coreutils util-linux mount sed grep findutils procps iproute2 uidmap hostname tar
 libcmocka0 libjansson4 libseccomp2 libsystemd0 libc-bin"
 
-mkdir -p "$debs/partial" "$debs/apt/lists/partial"
-: >"$debs/apt/status"
-cat >"$debs/apt/conf" <<CONF
-Dir::State "$debs/apt";
-Dir::State::status "$debs/apt/status";
-Dir::State::extended_states "$debs/apt/extended_states";
-Dir::Cache "$debs/apt";
-Dir::Cache::archives "$debs";
-Dir::Log "$debs/apt";
-Debug::NoLocking "true";
-APT::Sandbox::User "";
-APT::Install-Recommends "false";
-Acquire::Retries "3";
-Acquire::Languages "none";
-#clear APT::Update;
-#clear DPkg::Post-Invoke;
-CONF
-apt() { apt-get -q -c "$debs/apt/conf" -o Dir::State::lists="$lists" "$@"; }
 # shellcheck disable=SC2086 # a list of names
-download() {
-    apt -o Dir::Cache::archives="$debs/apt/none" install -y --print-uris $asked |
-        sed -n "s/^'[^']*' \([^ ]*\.deb\) .*/\1/p" | sort >"$debs/apt/closure"
-    [ -s "$debs/apt/closure" ] && apt install -y --download-only $asked
-}
-lists=/var/lib/apt/lists
-if ! download >"$debs/apt/log" 2>&1; then
-    lists=$debs/apt/lists
-    { apt update && download; } >>"$debs/apt/log" 2>&1 || { cat "$debs/apt/log" >&2 && exit 1; }
-fi
+fetch_debs "$debs" $asked
 
 root=$(mktemp -d "$dest.XXXXXX")
 trap 'chmod -R u+w "$root"; rm -rf "$root"' EXIT
