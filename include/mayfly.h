@@ -273,9 +273,12 @@ struct mayfly_gc_report {
     unsigned found; /* leftovers of dead runs */
     unsigned removed;
     unsigned living; /* cgroups of runs that live: left alone */
+    unsigned
+        foreign; /* cgroups of runs in other pid namespaces (containers), which may live: left alone */
 };
 /* Collects what runs that were killed left behind. With `all` it looks through the whole cgroup tree, not only where
- * this process's own runs are made. */
+ * this process's own runs are made; and as root in the first pid namespace it also takes what is left of runs whose pid
+ * namespace has no process any more. */
 MAYFLY_API int mayfly_gc(int all, struct mayfly_gc_report *ret_report, struct mayfly_error *error);
 
 /* For users on a systemd host, who own no cgroup: moves the calling process into a scope of its own, with a cgroup

@@ -16,30 +16,6 @@
 
 #include "base/banned.h"
 
-/* U+0080 to U+009F: a terminal takes some of them (CSI) for the start of a command. */
-static bool is_c1_control(const char *s, size_t len) {
-    return len == 2 && s[0] == '\xc2' && (unsigned char)s[1] < 0xa0;
-}
-
-static bool is_c0_control(const char *s, size_t len) {
-    return len == 1 && ((unsigned char)s[0] < 0x20 || s[0] == 0x7f);
-}
-
-/* `cut`: the text was longer than its field, so a sequence that is broken off at the end is our
- * doing and goes away; anywhere else it was in the text, and is shown. */
-static void make_printable(char *text, size_t len, bool cut) {
-    for (size_t i = 0, n; i < len; i += n) {
-        bool valid;
-        n = utf8_step(text + i, len - i, &valid);
-        if (!valid && cut && i + n == len)
-            memset(text + i, '\0', n);
-        else if (!valid)
-            memset(text + i, '?', n);
-        else if (is_c0_control(text + i, n) || is_c1_control(text + i, n))
-            memset(text + i, ' ', n);
-    }
-}
-
 /* Appends to the text in `dst`, of which *len bytes are used. False once it no longer fits. */
 static bool append(char *dst, size_t size, size_t *len, const char *s) {
     bool whole = str_copy(dst + *len, size - *len, s);
@@ -60,7 +36,7 @@ static void set_message(struct err *err, const char *why, const char *remedy, co
         whole = append(err->message, size, &len, ": ") && append(err->message, size, &len, why);
     if (whole && remedy)
         whole = append(err->message, size, &len, "; ") && append(err->message, size, &len, remedy);
-    make_printable(err->message, len, !whole);
+    utf8_make_line(err->message, len, !whole);
 }
 
 PRINTF_LIKE(7, 0)

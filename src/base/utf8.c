@@ -84,3 +84,25 @@ size_t utf8_repair(const char *in, size_t len, char *out) {
     }
     return used;
 }
+
+/* U+0080 to U+009F: a terminal takes some of them (CSI) for the start of a command. */
+static bool is_c1_control(const char *s, size_t len) {
+    return len == 2 && s[0] == '\xc2' && (unsigned char)s[1] < 0xa0;
+}
+
+static bool is_c0_control(const char *s, size_t len) {
+    return len == 1 && ((unsigned char)s[0] < 0x20 || s[0] == 0x7f);
+}
+
+void utf8_make_line(char *text, size_t len, bool cut) {
+    for (size_t i = 0, n; i < len; i += n) {
+        bool valid;
+        n = utf8_step(text + i, len - i, &valid);
+        if (!valid && cut && i + n == len)
+            memset(text + i, '\0', n);
+        else if (!valid)
+            memset(text + i, '?', n);
+        else if (is_c0_control(text + i, n) || is_c1_control(text + i, n))
+            memset(text + i, ' ', n);
+    }
+}

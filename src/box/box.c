@@ -19,6 +19,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -189,6 +190,10 @@ static int make_channels(struct box *box) {
      * by /proc/self/fd: it could take back what poll(2) told us of, or fill what it told us was empty. */
     if (fcntl(box->in, F_SETFL, O_NONBLOCK) < 0 || fcntl(box->out, F_SETFL, O_NONBLOCK) < 0 ||
         fcntl(box->err, F_SETFL, O_NONBLOCK) < 0)
+        return -errno;
+    /* /dev/stdin, /dev/stdout and /dev/stderr are opened anew by those who use them, with an id that does not own the
+     * pipes; the way they are meant, and no other. */
+    if (fchmod(in[0], 0444) < 0 || fchmod(out[1], 0222) < 0 || fchmod(err[1], 0222) < 0)
         return -errno;
     box->cancel = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     return box->cancel < 0 ? -errno : 0;

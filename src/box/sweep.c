@@ -23,6 +23,8 @@ struct sweep {
     const struct host *host;
     struct sweep_report *report;
     uint64_t until_ns; /* 0: as long as it takes */
+    bool judge_foreign;
+    uint64_t dead_pidns; /* the last namespace that was found to be */
     struct cg_owner alive[512];
 };
 
@@ -37,6 +39,15 @@ static bool is_alive(struct sweep *s, const struct cg_owner *owner) {
     return true;
 }
 
+/* Whole namespaces die with their init, as containers do. */
+static bool is_dead_foreign(struct sweep *s, const struct cg_owner *owner) {
+    if (!s->judge_foreign)
+        return false;
+    if (owner->pidns != s->dead_pidns && proc_pidns_alive(owner->pidns) == 0)
+        s->dead_pidns = owner->pidns;
+    return owner->pidns == s->dead_pidns;
+}
+
 static bool is_enough(const struct sweep *s) {
     return s->until_ns && s->report->found >= AT_LEAST && now_ns() >= s->until_ns;
 }
@@ -46,9 +57,14 @@ static void consider(struct sweep *s, int parent, const char *name, int version)
     unsigned wait_ms = REMOVE_TIMEOUT_MS;
     struct cg_owner owner;
 
-    if (!cg_parse_name(name, &owner) || owner.pidns != s->host->self.pidns)
+    if (!cg_parse_name(name, &owner))
         return;
-    if (is_alive(s, &owner)) {
+    bool foreign = owner.pidns != s->host->self.pidns;
+    if (foreign && !is_dead_foreign(s, &owner)) {
+        report->foreign++;
+        return;
+    }
+    if (!foreign && is_alive(s, &owner)) {
         report->living++;
         return;
     }
@@ -115,7 +131,7 @@ static void root_of(const char *parent, char *root, size_t size) {
 }
 
 void sweep_all(const struct host *host, struct sweep_report *report) {
-    struct sweep s = {.host = host, .report = report};
+    struct sweep s = {.host = host, .report = report, .judge_foreign = true};
 
     for (int i = 0; i < host->cg.n; i++) {
         char root[CG_PATH];

@@ -4,8 +4,9 @@
  * The only thing that outlives a killed mayfly is its boxes' cgroups: mounts go
  * with their namespace, ids with the last descriptor of their lease, and init
  * follows its supervisor. A cgroup's name says who owned it; where that process
- * is gone, the cgroup is emptied and removed. One of a living owner, or of an
- * owner in a pid namespace that we cannot judge, is never touched.
+ * is gone, the cgroup is emptied and removed. One of a living owner is never
+ * touched; nor one of an owner in another pid namespace, as long as there may be
+ * a process in that.
  */
 #ifndef MAYFLY_BOX_SWEEP_H
 #define MAYFLY_BOX_SWEEP_H
@@ -14,6 +15,7 @@
 
 struct sweep_report {
     unsigned found, removed, living;
+    unsigned foreign; /* of other pid namespaces, in which ours says nothing about who lives */
 };
 
 /* Looks where this process's own boxes are made. `limit_ms`: 0, or it stops there, since a run waits meanwhile: what it

@@ -152,11 +152,14 @@ int cmd_gc(const struct command *self, int argc, char **argv) {
         return EXIT_MAYFLY;
     }
     if (json)
-        (void)printf("{\"found\":%u,\"removed\":%u,\"living\":%u}\n", report.found, report.removed,
-                     report.living);
+        (void)printf("{\"found\":%u,\"removed\":%u,\"living\":%u,\"foreign\":%u}\n", report.found,
+                     report.removed, report.living, report.foreign);
     else
         (void)printf("%u left by dead runs, %u removed; %u of living runs left alone\n",
                      report.found, report.removed, report.living);
+    if (!json && report.foreign)
+        (void)printf("%u of runs in other pid namespaces left alone%s\n", report.foreign,
+                     all ? "" : "; --all looks whether anything lives there");
     return report.removed == report.found ? 0 : 1;
 }
 

@@ -190,14 +190,11 @@ static void print_text(const mayfly_result *r, const struct request *rq) {
 }
 
 static int print_json(const mayfly_result *r) {
-    char *text = result_to_json(r);
-
-    if (!text) {
+    if (result_print_json(r, stdout) == -ENOMEM) {
         complain("out of memory");
         return EXIT_MAYFLY;
     }
-    (void)printf("%s\n", text);
-    free(text);
+    (void)putchar('\n');
     return flush_output();
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 
 #include "base/banned.h"
@@ -35,9 +36,11 @@ void complain(const char *fmt, ...) {
     va_list ap;
 
     va_start(ap, fmt);
-    (void)vsnprintf(line + head, sizeof(line) - head - 1, fmt, ap);
+    int n = vsnprintf(line + head, sizeof(line) - head - 1, fmt, ap);
     va_end(ap);
     size_t len = strlen(line);
+    utf8_make_line(line, len,
+                   n >= (int)(sizeof(line) - head - 1)); /* a file's name can hold anything */
     line[len] = '\n';
     (void)fd_write_full(STDERR_FILENO, line,
                         len + 1); /* in one write: others may write there too */
@@ -74,11 +77,12 @@ static void help_all(FILE *to) {
     (void)fputs("\n  mayfly help COMMAND   the flags, with defaults and examples\n", to);
 }
 
-/* 0, 1 and 2 must be open, or a pipe of ours would take their place. */
+/* 0, 1 and 2 must be open, or a pipe of ours would take their place. None for writing: what is written to a descriptor
+ * that the caller closed is lost, and that is an error. */
 static void open_standard_fds(void) {
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0)
-            (void)open("/dev/null", fd ? O_WRONLY : O_RDONLY); // NOLINT(android-cloexec-open)
+            (void)open("/dev/null", O_RDONLY); // NOLINT(android-cloexec-open)
 }
 
 static int command(int argc, char **argv) {

@@ -25,6 +25,11 @@ static enum probe_answer probe(const struct policy *policy UNUSED, const struct 
                (void)snprintf(why->remedy, sizeof(why->remedy),
                               "sysctl user.max_user_namespaces=10000, as root"),
                PROBE_NO;
+    if (ids->kind == IDMAP_SINGLE && ids->above == 0)
+        return (void)snprintf(why->why, sizeof(why->why),
+                              "your id alone could be mapped, and it is host uid 0%s%.200s",
+                              ids->why_single[0] ? ": " : "", ids->why_single),
+               PROBE_NO;
     if (host->privileged)
         return PROBE_YES;
     if (host->userns_clone_off)
@@ -32,11 +37,6 @@ static enum probe_answer probe(const struct policy *policy UNUSED, const struct 
                               "this kernel gives user namespaces to root only"),
                (void)snprintf(why->remedy, sizeof(why->remedy),
                               "sysctl kernel.unprivileged_userns_clone=1, as root"),
-               PROBE_NO;
-    if (ids->kind == IDMAP_SINGLE && ids->uid == 0)
-        return (void)snprintf(why->why, sizeof(why->why), "%s",
-                              ids->why_single[0] ? ids->why_single
-                                                 : "host uid 0 would have to be mapped"),
                PROBE_NO;
     if (host->userns_apparmor)
         return (void)snprintf(why->why, sizeof(why->why),
@@ -106,15 +106,16 @@ static int plan_user(const struct policy *policy, const struct host *host, struc
     return 0;
 }
 
-/* The map that was to be written, line by line. The kernel shows it in terms of the namespace above, which is ours. */
-static bool same_map(const char *text, const struct idmap_extent *want, int n) {
+/* The map that was to be written, line by line. The kernel shows it in terms of the namespace above, which is ours: 0
+ * there is the host's 0, unless we are in a namespace where we only are called so. */
+static bool same_map(const char *text, const struct idmap_extent *want, int n, bool zero_is_host) {
     unsigned inside, outside, count;
     int used = 0;
 
     for (int i = 0; i < n; i++, text += used)
         if (sscanf(text, " %u %u %u%n", &inside, &outside, &count, &used) != 3 ||
             inside != want[i].inside || outside != want[i].outside || count != want[i].count ||
-            outside == 0)
+            (outside == 0 && zero_is_host))
             return false;
     return n > 0 && text[strspn(text, " \n")] == '\0';
 }
@@ -140,9 +141,11 @@ static void verify(const struct view *view, struct finding *finding) {
 
     if (!readback_namespace(view, NS_USER, finding))
         return;
-    if (!same_map(e->uid_map, uids, n_uids))
+    const struct idmap_facts *ids = &view->plan->host->ids;
+    if (!same_map(e->uid_map, uids, n_uids, ids->uid != 0 || ids->above == 0))
         return finding_set(finding, false, "uid_map %s", one_line(e->uid_map, line, sizeof(line)));
-    if (!same_map(e->gid_map, gids, n_gids))
+    if (!same_map(e->gid_map, gids, n_gids,
+                  ids->kind != IDMAP_SINGLE)) /* a user's group may be 0 */
         return finding_set(finding, false, "gid_map %s", one_line(e->gid_map, line, sizeof(line)));
     /* "" where the kernel has no such limit, or where the box has no /proc. */
     if (e->max_user_namespaces[0] && strcmp(e->max_user_namespaces, "0\n") != 0)

@@ -7,6 +7,7 @@
  */
 #include "json/result_json.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdbool.h>
@@ -61,28 +62,6 @@ static json_t *text(const char *s) { return s && *s ? text_of(s, strlen(s)) : js
 
 static json_t *text_or_null(const char *s) { return s && *s ? text(s) : json_null(); }
 
-static json_t *base64(const char *data, size_t len) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    char *out = malloc((len + 2) / 3 * 4 + 1), *p = out;
-
-    if (!out)
-        return NULL;
-    for (size_t i = 0; i < len; i += 3) {
-        unsigned v = (unsigned)(unsigned char)data[i] << 16;
-        if (i + 1 < len)
-            v |= (unsigned)(unsigned char)data[i + 1] << 8;
-        if (i + 2 < len)
-            v |= (unsigned char)data[i + 2];
-        *p++ = digits[v >> 18 & 63];
-        *p++ = digits[v >> 12 & 63];
-        *p++ = i + 1 < len ? digits[v >> 6 & 63] : '=';
-        *p++ = i + 2 < len ? digits[v & 63] : '=';
-    }
-    json_t *encoded = json_stringn_nocheck(out, (size_t)(p - out));
-    free(out);
-    return encoded;
-}
-
 /* JSON's integers end at INT64_MAX here. */
 static json_t *count(uint64_t n) { return json_integer(n > INT64_MAX ? INT64_MAX : (json_int_t)n); }
 
@@ -106,18 +85,73 @@ static json_t *signal_name(int sig) {
     return json_string(name);
 }
 
-/* ------------------------------------------------------------------ parts of a result */
+/* ------------------------------------------------------------------ what the code printed */
 
-static void put_stream(struct making *m, const char *name, const struct mayfly_stream *s) {
-    put(m, name, text_of(s->data ? s->data : "", s->len));
+/* Straight from where it was captured: in a tree of values each megabyte would be held several times over. */
+
+static void print_escaped(unsigned char c, FILE *to) {
+    static const char letters[] = {['\b'] = 'b', ['\t'] = 't', ['\n'] = 'n', ['\f'] = 'f',
+                                   ['\r'] = 'r', ['"'] = '"',  ['\\'] = '\\'};
+    char text[] = {'\\', 'u', '0', '0', (char)('0' + (c >> 4)), "0123456789ABCDEF"[c & 15]};
+
+    if (c < sizeof(letters) && letters[c])
+        text[1] = letters[c];
+    (void)fwrite_unlocked(text, 1, text[1] == 'u' ? sizeof(text) : 2, to);
 }
+
+static bool is_plain(unsigned char c) { return c >= ' ' && c < 0x80 && c != '"' && c != '\\'; }
+
+static void print_stream(const char *before, const struct mayfly_stream *s, FILE *to) {
+    bool valid;
+
+    (void)fprintf(to, "%s\"", before);
+    for (size_t i = 0, n; i < s->len; i += n) {
+        for (n = 0; i + n < s->len && is_plain((unsigned char)s->data[i + n]); n++)
+            ;
+        if (n > 0) {
+            (void)fwrite_unlocked(s->data + i, 1, n, to);
+            continue;
+        }
+        n = utf8_step(s->data + i, s->len - i, &valid);
+        if (!valid)
+            (void)fputs_unlocked("\xef\xbf\xbd", to);
+        else if (n > 1)
+            (void)fwrite_unlocked(s->data + i, 1, n, to);
+        else
+            print_escaped((unsigned char)s->data[i], to);
+    }
+    (void)fputc('"', to);
+}
+
+/* The bytes in base64 (RFC 4648), where the text is not all there was. */
+static void print_exactly(const char *before, const struct mayfly_stream *s, FILE *to) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+    if (s->len == 0 || utf8_valid(s->data, s->len))
+        return;
+    (void)fprintf(to, "%s\"", before);
+    for (size_t i = 0; i < s->len;) {
+        char text[4096], *p = text;
+        for (; i < s->len && p < text + sizeof(text); i += 3) {
+            size_t n = s->len - i;
+            unsigned v = (unsigned)(unsigned char)s->data[i] << 16;
+            v |= n > 1 ? (unsigned)(unsigned char)s->data[i + 1] << 8 : 0;
+            v |= n > 2 ? (unsigned char)s->data[i + 2] : 0;
+            *p++ = digits[v >> 18];
+            *p++ = digits[v >> 12 & 63];
+            *p++ = n > 1 ? digits[v >> 6 & 63] : '=';
+            *p++ = n > 2 ? digits[v & 63] : '=';
+        }
+        (void)fwrite_unlocked(text, 1, (size_t)(p - text), to);
+    }
+    (void)fputc('"', to);
+}
+
+/* ------------------------------------------------------------------ parts of a result */
 
 static void put_stream_facts(struct making *m, const char *name, const struct mayfly_stream *s) {
     char key[32];
 
-    (void)snprintf(key, sizeof(key), "%sBase64", name);
-    if (s->len && !utf8_valid(s->data, s->len))
-        put(m, key, base64(s->data, s->len));
     (void)snprintf(key, sizeof(key), "%sBytes", name);
     put(m, key, count(s->total));
     (void)snprintf(key, sizeof(key), "%sTruncated", name);
@@ -222,11 +256,10 @@ static char *dump(struct making *m) {
 
 /* ------------------------------------------------------------------ the objects */
 
-char *result_to_json(const mayfly_result *r) {
+/* All but the code's own output. */
+static char *facts_to_json(const mayfly_result *r) {
     struct making m = {.at = json_object()};
 
-    put_stream(&m, "stdout", &r->out);
-    put_stream(&m, "stderr", &r->err);
     put(&m, "exitCode", json_integer(r->exit_code));
     put(&m, "timedOut", json_boolean(r->timed_out));
     put(&m, "outcome", json_string(mayfly_outcome_name(r->outcome)));
@@ -246,6 +279,36 @@ char *result_to_json(const mayfly_result *r) {
     put(&m, "image", text_or_null(r->image));
     put(&m, "id", text_or_null(r->id));
     return dump(&m);
+}
+
+int result_print_json(const mayfly_result *r, FILE *to) {
+    char *facts = facts_to_json(r);
+
+    if (!facts)
+        return -ENOMEM;
+    print_stream("{\"stdout\":", &r->out, to);
+    print_stream(",\"stderr\":", &r->err, to);
+    facts[strlen(facts) - 1] = '\0'; /* the brace */
+    (void)fprintf(to, ",%s", facts + 1);
+    print_exactly(",\"stdoutBase64\":", &r->out, to);
+    print_exactly(",\"stderrBase64\":", &r->err, to);
+    (void)fputc('}', to);
+    free(facts);
+    return ferror(to) ? -EIO : 0;
+}
+
+char *result_to_json(const mayfly_result *r) {
+    char *line = NULL;
+    size_t len;
+    FILE *to = open_memstream(&line, &len);
+
+    if (!to)
+        return NULL;
+    int failed = result_print_json(r, to);
+    if (fclose(to) == 0 && failed == 0)
+        return line;
+    free(line);
+    return NULL;
 }
 
 char *error_to_json(const struct mayfly_error *error) {

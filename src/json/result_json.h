@@ -5,8 +5,12 @@
 #ifndef MAYFLY_JSON_RESULT_JSON_H
 #define MAYFLY_JSON_RESULT_JSON_H
 
+#include <stdio.h>
+
 #include "mayfly.h"
 
+/* One line, without its end. 0; -ENOMEM with nothing printed; -EIO. What it takes besides the result is bounded. */
+int result_print_json(const mayfly_result *result, FILE *to);
 /* Malloc'ed, one line; NULL when memory is out. */
 char *result_to_json(const mayfly_result *result);
 /* The result of a run that mayfly could not make: outcome setup_failed, and the error. */

@@ -349,7 +349,9 @@ int mayfly_gc(int all, struct mayfly_gc_report *ret_report, struct mayfly_error 
         sweep_all(host, &report);
     else
         sweep_near(host, 0, &report);
-    *ret_report = (struct mayfly_gc_report){
-        .found = report.found, .removed = report.removed, .living = report.living};
+    *ret_report = (struct mayfly_gc_report){.found = report.found,
+                                            .removed = report.removed,
+                                            .living = report.living,
+                                            .foreign = report.foreign};
     return done(0, &err, error);
 }

@@ -239,6 +239,8 @@ static void read_self(struct host *h) {
         h->self.pidns = st.st_ino;
     else
         unread(h, -errno);
+    if (h->self.pid <= 0)
+        unread(h, -EIO);
     int r = proc_read_stat(0, &ps);
     if (r < 0) {
         /* In a name without its owner's start time everybody else would see a dead process's box. */

@@ -75,8 +75,9 @@ static struct idmap_range sub_range(const char *text, const char *user_name, uin
     return ret;
 }
 
-/* The largest extent of our own user namespace, seen from inside. */
-static struct idmap_range largest_extent(const char *map) {
+/* The largest extent of our own user namespace, seen from inside. *ret_above: `id` as the namespace above knows it, which
+ * stays as it is where no extent has it. */
+static struct idmap_range largest_extent(const char *map, uint32_t id, uint32_t *ret_above) {
     struct idmap_range ret = {0};
 
     for (const char *line = map; *line;) {
@@ -87,6 +88,8 @@ static struct idmap_range largest_extent(const char *map) {
 
         p = p ? take_id(p + strspn(p, " \t"), " \t", &outside) : NULL;
         p = p ? take_id(p + strspn(p, " \t"), " \t\n", &r.count) : NULL;
+        if (p && id >= r.start && id - r.start < r.count)
+            *ret_above = outside + (id - r.start);
         if (p && r.count > ret.count)
             ret = r;
         line = *end ? end + 1 : end;
@@ -154,9 +157,11 @@ static void take_big_blocks(struct idmap_facts *f) {
     f->sub_uid = f->sub_gid = (struct idmap_range){BLOCK_START, (uint32_t)BLOCK_IDS * BLOCK_SLOTS};
 }
 
-static void detect_root(const struct idmap_source *src, struct idmap_facts *f) {
-    char *uid_text _cleanup_free_ = NULL, *gid_text _cleanup_free_ = NULL;
+static void detect_root(const struct idmap_source *src, bool first, struct idmap_range u,
+                        struct idmap_facts *f) {
+    char *gid_text _cleanup_free_ = NULL;
     const char *gids = src->gid_map ? src->gid_map : src->uid_map;
+    uint32_t unused;
 
     if (src->uid < 0 && !may_set_ids()) {
         (void)snprintf(f->why_single, sizeof(f->why_single),
@@ -164,13 +169,12 @@ static void detect_root(const struct idmap_source *src, struct idmap_facts *f) {
                        "them, or run mayfly as an ordinary user");
         return;
     }
-    if (!src->uid_map && in_first_userns()) {
+    if (first) {
         take_big_blocks(f);
         return;
     }
-    struct idmap_range u =
-        largest_extent(text_of(src->uid_map, "/proc/self/uid_map", &uid_text, f));
-    struct idmap_range g = largest_extent(text_of(gids, "/proc/self/gid_map", &gid_text, f));
+    struct idmap_range g =
+        largest_extent(text_of(gids, "/proc/self/gid_map", &gid_text, f), 0, &unused);
     if (is_whole(u) && is_whole(g)) {
         take_big_blocks(f);
         return;
@@ -251,8 +255,16 @@ void idmap_detect(const struct idmap_source *src, struct idmap_facts *ret) {
         .gid = src->gid < 0 ? getegid() : (uint32_t)src->gid,
     };
 
+    char *text _cleanup_free_ = NULL;
+    bool first = !src->uid_map && in_first_userns();
+    struct idmap_range uids = {0};
+
+    f.above = f.uid;
+    if (!first)
+        uids =
+            largest_extent(text_of(src->uid_map, "/proc/self/uid_map", &text, &f), f.uid, &f.above);
     if (f.uid == 0)
-        detect_root(src, &f);
+        detect_root(src, first, uids, &f);
     else
         detect_user(src, &f);
     if (f.kind == IDMAP_SINGLE) {

@@ -21,6 +21,9 @@ int proc_read_stat(pid_t pid, struct proc_stat *ret);
 int proc_parse_stat(const char *text, struct proc_stat *ret);
 /* True while a process with that pid and start time exists and is not a zombie. */
 bool proc_alive(pid_t pid, uint64_t start_time);
+/* Of a pid namespace by its inode number: 1 if a process is in it, 0 if none is, -errno where that cannot be told, as
+ * from any pid namespace but the first: only from there all others are seen. Looks at every process. */
+int proc_pidns_alive(uint64_t pidns);
 
 /* Value of "Key:" in a status-like text ("CapEff", "NoNewPrivs"): copies it, blanks trimmed. False if absent. */
 bool proc_field(const char *text, const char *key, char *value, size_t size);

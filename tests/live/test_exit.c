@@ -343,6 +343,55 @@ static void the_programs_line_tells_its_own_failures_from_the_codes_exits(void *
     }
 }
 
+/* What an error quotes may come from a model: it stays one line, and does nothing to a terminal. */
+static void an_error_is_one_line_whatever_it_quotes(void **state) {
+    static const char evil[] = "/tmp/a\nmayfly: FORGED\033[31m\xc2\x9b";
+    const char *const cases[][6] = {
+        {"python", evil, NULL},
+        {"python", "--no-\nsuch\033", NULL},
+        {evil, NULL},
+        {"python", "--policy", evil, "-c", "1", NULL},
+        {"run", "--env-file", evil, "x", NULL},
+        {"doctor", evil, NULL},
+        {"help", evil, NULL},
+        {"gc", evil, NULL},
+        {"run", "--rootfs", evil, "true", NULL},
+        {"run", "-w", evil, "true", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        struct live_output *o = live_program(cases[i], -1);
+        char *end = strchr(o->err, '\n');
+        if (o->exit_code != 125 || !end || end[1] || strchr(o->err, '\033') ||
+            strstr(o->err, "\xc2\x9b"))
+            fail_msg("case %zu: exit %d, stderr: %s", i, o->exit_code, o->err);
+        free(o);
+    }
+}
+
+static void output_that_the_caller_does_not_take_is_an_error(void **state) {
+    const char *const cases[][5] = {{"version", NULL},
+                                    {"python", "--json", "-c", "print(1)", NULL},
+                                    {"python", "-c", "print(1)", NULL}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+        int status = 0, kept = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 10);
+        FILE *err = tmpfile();
+
+        assert_non_null(err);
+        (void)close(STDOUT_FILENO); /* no other thread is here that could take the number */
+        pid_t pid = live_spawn(cases[i], -1, -1, fileno(err));
+        assert_int_equal(dup2(kept, STDOUT_FILENO), STDOUT_FILENO);
+        (void)close(kept);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        (void)fclose(err);
+        if (!WIFEXITED(status) || WEXITSTATUS(status) != 125)
+            fail_msg("case %zu: status %x", i, (unsigned)status);
+    }
+}
+
 static void no_box_is_made_of_a_rootfs_that_is_not_one(void **state) {
     const char *const places[] = {"/no/such/rootfs", "/etc/passwd", "/proc/self",
                                   "/var/empty-rootfs"};
@@ -387,6 +436,8 @@ int main(void) {
         cmocka_unit_test(a_command_that_cannot_be_executed_is_127_or_126_and_a_line_that_says_so),
         cmocka_unit_test(names_that_no_kernel_takes_are_failures_of_the_command_not_of_the_box),
         cmocka_unit_test(the_programs_line_tells_its_own_failures_from_the_codes_exits),
+        cmocka_unit_test(an_error_is_one_line_whatever_it_quotes),
+        cmocka_unit_test(output_that_the_caller_does_not_take_is_an_error),
         cmocka_unit_test(no_box_is_made_of_a_rootfs_that_is_not_one),
     };
 

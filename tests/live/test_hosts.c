@@ -152,6 +152,19 @@ static void root_that_could_map_only_itself_is_refused(void **state) {
     refuses(no_setuid, "no id but its own, 0", "CAP_SETUID");
 }
 
+static bool root_of_a_namespace_in_which_only_root_is(void) {
+    return geteuid() == 0 && unshare(CLONE_NEWUSER) == 0 &&
+           write_text("/proc/self/setgroups", "deny") &&
+           write_text("/proc/self/uid_map", "0 0 1") && write_text("/proc/self/gid_map", "0 0 1");
+}
+
+static void a_namespaces_root_that_is_the_hosts_is_refused(void **state) {
+    (void)state;
+    if (geteuid() != 0)
+        live_skip("root", "a user's namespace has no host root in it");
+    refuses(root_of_a_namespace_in_which_only_root_is, "host uid 0", "run mayfly outside");
+}
+
 static bool few_files(void) {
     const struct rlimit few = {8, 8};
 
@@ -452,6 +465,7 @@ int main(void) {
         cmocka_unit_test(switched_off_user_namespaces_are_diagnosed),
         cmocka_unit_test(root_without_cap_sys_admin_maps_host_root_no_more_than_ever),
         cmocka_unit_test(root_that_could_map_only_itself_is_refused),
+        cmocka_unit_test(a_namespaces_root_that_is_the_hosts_is_refused),
         cmocka_unit_test(too_few_descriptors_are_diagnosed),
         cmocka_unit_test(a_user_who_may_start_no_process_gets_an_error),
         cmocka_unit_test(a_closed_standard_input_does_no_harm),

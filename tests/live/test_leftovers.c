@@ -289,6 +289,38 @@ static void the_next_run_collects_what_the_dead_left_and_nothing_of_the_living(v
     live_same(before);
 }
 
+/* A container that died with a run in it. Whether anything lives in its pid namespace is seen from the first one alone. */
+static void gc_with_all_takes_what_a_dead_pid_namespace_left(void **state) {
+    struct mayfly_gc_report near = {0}, far = {0};
+    struct cg_owner owner, o;
+    char foreign[CG_NAME], peer[CG_NAME];
+    struct live_host before = live_look();
+    bool judges = geteuid() == 0 && proc_pidns_alive(1) == 0;
+
+    (void)state;
+    live_need_cgroups();
+    pid_t child = idle_child(&owner);
+    o = owner;
+    o.pidns = 1; /* no namespace has this number */
+    cg_name(&o, 1, foreign);
+    cg_name(&owner, 2, peer);
+    plant(foreign, false);
+    plant(peer, false);
+    int near_status = mayfly_gc(0, &near, NULL), left = there(foreign, false);
+    int far_status = mayfly_gc(1, &far, NULL), after = there(foreign, false),
+        kept = there(peer, false);
+    (void)end_child(child);
+    uproot(foreign, false);
+    uproot(peer, false);
+
+    assert_int_equal(near_status | far_status, 0);
+    assert_int_equal(left, host_facts()->cg.n);
+    assert_true(near.foreign >= (unsigned)host_facts()->cg.n);
+    assert_int_equal(after, judges ? 0 : host_facts()->cg.n);
+    assert_int_equal(kept, host_facts()->cg.n);
+    live_same(before);
+}
+
 static void gc_counts_and_with_all_looks_everywhere(void **state) {
     struct cg_owner owner;
     char near[CG_NAME], deep[CG_NAME], living[CG_NAME];
@@ -373,6 +405,7 @@ int main(void) {
         cmocka_unit_test(a_dead_owners_boxes_parked_and_running_end_and_are_collected),
         cmocka_unit_test(many_owners_killed_while_building_leave_nothing),
         cmocka_unit_test(the_next_run_collects_what_the_dead_left_and_nothing_of_the_living),
+        cmocka_unit_test(gc_with_all_takes_what_a_dead_pid_namespace_left),
         cmocka_unit_test(gc_counts_and_with_all_looks_everywhere),
         cmocka_unit_test(a_forked_childs_boxes_are_its_own_not_its_parents),
     };

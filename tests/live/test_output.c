@@ -192,6 +192,25 @@ static void closing_all_streams_does_not_end_the_run(void **state) {
 /* ------------------------------------------------------------------ bytes that are not text */
 
 /* O5 */
+/* By links of the box's own, whoever the code runs as; and only the way they go. */
+static void the_streams_can_be_opened_by_name(void **state) {
+    const char *const users[] = {"1000", "0", "5"};
+
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        mayfly_result *r =
+            live_sh("echo a >/dev/stdout; echo b >/dev/stderr; echo c | tee /dev/fd/2; "
+                    "cat /dev/stdin; head -c1 /dev/stdout || true; echo x >/dev/stdin",
+                    "user", users[i], NULL);
+        assert_int_equal(r->outcome, MAYFLY_EXITED);
+        assert_true(r->exit_code != 0);
+        assert_string_equal(r->out.data, "a\nc\n");
+        if (strncmp(r->err.data, "b\nc\n", 4) != 0)
+            fail_msg("%s", r->err.data);
+        mayfly_result_free(r);
+    }
+}
+
 static void bytes_come_back_as_they_are(void **state) {
     (void)state;
     mayfly_result *r = live_python("import os\n"
@@ -643,6 +662,7 @@ int main(void) {
         cmocka_unit_test(an_exit_exactly_at_the_cap_is_never_a_kill),
         cmocka_unit_test(closing_one_stream_leaves_the_other_whole),
         cmocka_unit_test(closing_all_streams_does_not_end_the_run),
+        cmocka_unit_test(the_streams_can_be_opened_by_name),
         cmocka_unit_test(bytes_come_back_as_they_are),
         cmocka_unit_test(json_has_the_exact_bytes_of_what_is_not_utf8),
         cmocka_unit_test(json_stays_valid_when_a_character_is_split_at_the_cap),

@@ -103,6 +103,15 @@ static void uid_and_gid_maps_of_different_size_give_the_smaller_number_of_slots(
     assert_int_equal(f.sub_gid.start, 50);
 }
 
+static void who_we_are_above_is_read_from_our_map(void **state) {
+    (void)state;
+    assert_int_equal(detect(0, "", "", "0 0 1\n").above, 0);
+    assert_int_equal(detect(0, "", "", "0 1000 1\n").above, 1000);
+    assert_int_equal(detect(7, "", "", "0 1000 5\n5 2000 5\n").above, 2002);
+    assert_int_equal(detect(7, "", "", "7 0 1\n").above, 0);
+    assert_int_equal(detect(7, "", "", "junk\n").above, 7);
+}
+
 static void root_with_no_other_id_says_why(void **state) {
     (void)state;
     static const char *const maps[] = {"0 0 1\n", "0 1000 1\n", "", "junk\n", "0 0 99999999999\n"};
@@ -505,6 +514,7 @@ int main(void) {
         cmocka_unit_test(a_payload_id_above_the_block_is_mapped_too),
         cmocka_unit_test(root_of_a_small_namespace_gets_pairs_of_its_upper_half),
         cmocka_unit_test(uid_and_gid_maps_of_different_size_give_the_smaller_number_of_slots),
+        cmocka_unit_test(who_we_are_above_is_read_from_our_map),
         cmocka_unit_test(root_with_no_other_id_says_why),
         cmocka_unit_test(a_user_gets_the_largest_of_his_ranges),
         cmocka_unit_test(a_range_that_is_wrong_or_holds_root_is_not_taken),

@@ -174,6 +174,41 @@ static void bytes_that_are_not_utf8_are_repaired_and_given_in_base64(void **unus
     }
 }
 
+/* It is written in pieces. */
+static void megabytes_of_any_bytes_come_back_whole(void **unused) {
+    enum { N = 300001 };
+    mayfly_result r = plain_result();
+    char *bytes = malloc(N);
+    unsigned x = 1;
+
+    (void)unused;
+    assert_non_null(bytes);
+    for (size_t i = 0; i < N; i++)
+        bytes[i] = (char)((x = x * 1103515245 + 12345) >> 16);
+    for (size_t len = N - 2; len <= N; len++) {
+        r.out = stream(bytes, len);
+        json_t *o = parse(result_to_json(&r));
+        const char *text = json_string_value(json_object_get(o, "stdoutBase64"));
+        assert_int_equal(strlen(text), (len + 2) / 3 * 4);
+        for (size_t i = 0; i < len; i += 3) { /* by another way than it was written */
+            unsigned v = 0, n = len - i < 3 ? (unsigned)(len - i) : 3;
+            for (size_t k = 0; k < 4; k++) {
+                char c = text[i / 3 * 4 + k];
+                v = v << 6 | (c >= 'a'   ? (unsigned)(c - 'a') + 26
+                              : c >= 'A' ? (unsigned)(c - 'A')
+                              : c >= '0' ? (unsigned)(c - '0') + 52
+                              : c == '+' ? 62
+                              : c == '/' ? 63
+                                         : 0);
+            }
+            for (size_t k = 0; k < n; k++)
+                assert_int_equal(v >> (16 - 8 * k) & 255, (unsigned char)bytes[i + k]);
+        }
+        json_decref(o);
+    }
+    free(bytes);
+}
+
 static void a_nul_byte_in_the_output_is_text_like_any_other(void **unused) {
     mayfly_result r = plain_result();
 
@@ -380,6 +415,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_known_is_null),
         cmocka_unit_test(a_count_beyond_jsons_integers_does_not_turn_negative),
         cmocka_unit_test(bytes_that_are_not_utf8_are_repaired_and_given_in_base64),
+        cmocka_unit_test(megabytes_of_any_bytes_come_back_whole),
         cmocka_unit_test(a_nul_byte_in_the_output_is_text_like_any_other),
         cmocka_unit_test(every_outcome_keeps_its_name),
         cmocka_unit_test(signals_have_their_names),
