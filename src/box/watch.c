@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "linux/procfs.h"
 
@@ -33,20 +34,17 @@ static uint64_t field_bytes(const char *text, const char *key) {
     return proc_field(text, key, value, sizeof(value)) ? strtoull(value, NULL, 10) * 1024 : 0;
 }
 
-static uint64_t memory_cheap(int proc) {
-    char text[4096];
-
-    if (file_read_at(proc, "status", text, sizeof(text)) < 0)
-        return 0;
-    return field_bytes(text, "RssAnon") + field_bytes(text, "RssShmem") +
-           field_bytes(text, "VmSwap");
+static uint64_t memory_cheap(const char *status) {
+    return field_bytes(status, "RssAnon") + field_bytes(status, "RssShmem") +
+           field_bytes(status, "VmSwap");
 }
 
 static uint64_t memory_exact(int proc) {
     char text[4096];
 
     if (file_read_at(proc, "smaps_rollup", text, sizeof(text)) < 0 || !strstr(text, "Pss_Anon:"))
-        return memory_cheap(proc); /* just gone or just forked; a kernel before 5.4 */
+        /* just gone or just forked; a kernel before 5.4 */
+        return file_read_at(proc, "status", text, sizeof(text)) < 0 ? 0 : memory_cheap(text);
     return field_bytes(text, "Pss_Anon") + field_bytes(text, "Pss_Shmem") +
            field_bytes(text, "SwapPss");
 }
@@ -88,14 +86,13 @@ static void add_children(int proc, const char *tid, struct tree *tree) {
 }
 
 /* A thread that is not the first may fork too. */
-static void add_all_children(int proc, pid_t pid, struct tree *tree) {
+static void add_all_children(int proc, pid_t pid, const char *status, struct tree *tree) {
     char first[16];
-    char status[4096], threads[16] = "1";
+    char threads[16] = "1";
 
     (void)snprintf(first, sizeof(first), "%d", (int)pid);
     add_children(proc, first, tree);
-    if (file_read_at(proc, "status", status, sizeof(status)) < 0 ||
-        !proc_field(status, "Threads", threads, sizeof(threads)) || strcmp(threads, "1") == 0)
+    if (!proc_field(status, "Threads", threads, sizeof(threads)) || strcmp(threads, "1") == 0)
         return;
     int fd = openat(proc, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -116,7 +113,9 @@ static int open_process(pid_t pid) {
     return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-void watch_look(pid_t init, uint64_t exact_above_bytes, struct watch_sum *ret) {
+static bool is_over(uint64_t until_ns) { return until_ns && now_ns() >= until_ns; }
+
+void watch_look(pid_t init, uint64_t exact_above_bytes, uint64_t until_ns, struct watch_sum *ret) {
     struct tree *tree _cleanup_free_ = malloc(sizeof(*tree));
     struct watch_sum sum = {0};
 
@@ -125,18 +124,19 @@ void watch_look(pid_t init, uint64_t exact_above_bytes, struct watch_sum *ret) {
         return;
     tree->pid[0] = init;
     tree->n = 1;
-    for (unsigned i = 0; i < tree->n; i++) {
+    for (unsigned i = 0; i < tree->n && !is_over(until_ns); i++) {
         int proc _cleanup_fd_ = open_process(tree->pid[i]);
-        if (proc < 0)
+        char status[4096];
+        if (proc < 0 || file_read_at(proc, "status", status, sizeof(status)) < 0)
             continue;
         sum.processes++;
-        sum.memory_bytes += memory_cheap(proc);
+        sum.memory_bytes += memory_cheap(status);
         sum.cpu_ms += cpu_ms(proc);
-        add_all_children(proc, tree->pid[i], tree);
+        add_all_children(proc, tree->pid[i], status, tree);
     }
     if (exact_above_bytes && sum.memory_bytes > exact_above_bytes) {
         sum.memory_bytes = 0;
-        for (unsigned i = 0; i < tree->n; i++) {
+        for (unsigned i = 0; i < tree->n && !is_over(until_ns); i++) {
             int proc _cleanup_fd_ = open_process(tree->pid[i]);
             if (proc >= 0)
                 sum.memory_bytes += memory_exact(proc);

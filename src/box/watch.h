@@ -17,7 +17,8 @@ struct watch_sum {
 };
 
 /* Adds up all descendants of `init` (and itself). `exact_above`: where a cheap sum of memory is above this, the pages that
- * processes share are told apart; 0: never. */
-void watch_look(pid_t init, uint64_t exact_above_bytes, struct watch_sum *ret);
+ * processes share are told apart; 0: never. At `until_ns` (CLOCK_MONOTONIC; 0: never) it stops with what it has: where the
+ * box keeps all CPUs busy a look can take seconds, and a deadline does not wait. */
+void watch_look(pid_t init, uint64_t exact_above_bytes, uint64_t until_ns, struct watch_sum *ret);
 
 #endif

@@ -30,8 +30,9 @@ static int plan_memory(const struct policy *policy, const struct host *host, str
         plan_limit(plan, "memoryPerProcess", policy->memory_bytes, "bytes", "rlimit");
         buf_puts(&plan->warnings,
                  "memory: each process alone is held by RLIMIT_DATA, all of them together by the "
-                 "supervisor, which looks a few times a second; what is written to files counts "
-                 "for itself\n");
+                 "supervisor, which looks a few times a second; files, the buffers of sockets, and "
+                 "shared memory that no process has in its page tables are not counted: code "
+                 "that means harm takes more\n");
         return 0;
     }
     if (version == 1)

@@ -321,7 +321,7 @@ static void thousands_of_orphans_are_reaped(void **state) {
         "i=0; while [ $i -lt %d ]; do (: & : & : & : & : & : & : & : & : & : &) || exit 1; "
         "i=$((i+1)); done; echo $i",
         n);
-    mayfly_result *r = live_sh(script, "pids-limit", "100", "cpus", "2", "timeout",
+    mayfly_result *r = live_sh(script, "pids-limit", "1000", "cpus", "2", "timeout",
                                milliseconds(limit, sizeof(limit), 60000), NULL);
     live_expect(r, MAYFLY_EXITED, 0);
     assert_int_equal(strtol(r->out.data, NULL, 10), n);
