@@ -80,6 +80,7 @@ static void user_subids(struct host *h) {
     h->privileged = false;
     h->ids = (struct idmap_facts){.kind = IDMAP_SUBID,
                                   .uid = 1000,
+                                  .above = 1000,
                                   .gid = 1000,
                                   .sub_uid = {100000, 65536},
                                   .sub_gid = {100000, 65536},
@@ -90,8 +91,8 @@ static void user_subids(struct host *h) {
 static void user_single(struct host *h) {
     user_subids(h);
     h->landlock_abi = 0;
-    h->ids =
-        (struct idmap_facts){.kind = IDMAP_SINGLE, .uid = 1000, .gid = 1000, .groups_kept = true};
+    h->ids = (struct idmap_facts){
+        .kind = IDMAP_SINGLE, .uid = 1000, .above = 1000, .gid = 1000, .groups_kept = true};
     (void)str_copy(h->ids.why_single, sizeof(h->ids.why_single), "no subordinate ids");
 }
 

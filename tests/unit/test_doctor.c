@@ -65,8 +65,12 @@ static int tear_down(void **state) {
 
 static void a_user(struct world *w) {
     w->host.privileged = false;
-    w->host.ids = (struct idmap_facts){
-        .kind = IDMAP_SUBID, .uid = 1000, .gid = 1000, .sub_uid = {100000, 65536}, .slots = 65536};
+    w->host.ids = (struct idmap_facts){.kind = IDMAP_SUBID,
+                                       .uid = 1000,
+                                       .above = 1000,
+                                       .gid = 1000,
+                                       .sub_uid = {100000, 65536},
+                                       .slots = 65536};
 }
 
 static void no_cgroups(struct world *w, const char *why) {
@@ -178,6 +182,7 @@ static void a_user_without_subordinate_ids_is_told_the_command(void **state) {
     w->host.ids = (struct idmap_facts){
         .kind = IDMAP_SINGLE,
         .uid = 1000,
+        .above = 1000,
         .groups_kept = true,
         .why_single = "no subordinate ids in /etc/subuid; as root: usermod --add-subuids "
                       "100000-165535 --add-subgids 100000-165535 ann"};
