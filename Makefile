@@ -19,6 +19,9 @@ ifdef SAN
 HARDEN  := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 LDHARD  := -fsanitize=address,undefined
 PIE     := -pie
+ifeq ($(SAN),fuzzer)
+HARDEN  += -fsanitize=fuzzer-no-link -DFUZZER
+endif
 else
 HARDEN  := -fstack-protector-strong -D_FORTIFY_SOURCE=2
 LDHARD  := -Wl,-z,relro,-z,now -Wl,-z,noexecstack
@@ -54,9 +57,12 @@ TEST_SRC := $(wildcard $(SUITES:%=tests/%/test_*.c))
 TESTS    := $(TEST_SRC:%.c=$(B)/%)
 TEST_AUX := $(call obj,$(filter-out $(TEST_SRC),$(wildcard tests/*.c $(SUITES:%=tests/%/*.c))))
 FILTER   := $(B)/gen/seccomp_default.h
+FUZZ_OBJ := $(call obj,$(wildcard tests/fuzz/*.c))
+FUZZ_SHARED := $(filter-out $(B)/obj/tests/fuzz/fuzz_%,$(FUZZ_OBJ))
+FUZZERS  := $(patsubst tests/fuzz/fuzz_%.c,$(B)/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: FORCE all run test bench unit golden fault live package hosts tests lint format asan install uninstall dist \
-        deb base cpython stress rootfs deps help clean distclean
+.PHONY: FORCE all run test bench unit golden fault live package hosts tests lint format asan fuzz coverage \
+        unit-programs install uninstall dist deb base cpython stress rootfs deps help clean distclean
 .DELETE_ON_ERROR:
 
 all: $(B)/mayfly $(B)/public/libmayfly.a $(B)/libmayfly.so.0 $(HELPERS) ## build the program and the library (default)
@@ -75,9 +81,9 @@ override CODE := $(value CODE)
 export CODE
 
 test: ## build all and run every test, on every kind of host that this machine can be
-	@scripts/deps.sh build test package
+	@scripts/deps.sh build test package fuzz
 	@$(MAKE) --no-print-directory all tests rootfs base
-	@scripts/test.sh unit golden fault live package hosts
+	@scripts/test.sh unit golden fuzz fault live package hosts
 
 unit golden fault live hosts: tests rootfs ## one suite of the tests
 	@scripts/test.sh $@
@@ -100,6 +106,17 @@ asan: ## unit and golden tests with address and undefined-behaviour sanitizers
 	@$(MAKE) --no-print-directory B=build/asan SAN=1 tests
 	@MAYFLY_BUILD=build/asan scripts/test.sh unit golden
 
+fuzz: ## look for inputs that break the parsers; FUZZ='--seconds 600 policy_json options'
+	@scripts/deps.sh build test fuzz
+	@scripts/fuzz.sh $(FUZZ)
+
+coverage: ## how much of each parser the unit tests and the fuzz corpora execute; fails below 90 %
+	@scripts/deps.sh build test
+	@! [ -d build/coverage ] || find build/coverage -name '*.gcda' -delete
+	@$(MAKE) --no-print-directory B=build/coverage CFLAGS='-O0 -g --coverage -U_FORTIFY_SOURCE' LDFLAGS=--coverage \
+	    WARN=-w unit-programs
+	@scripts/coverage.sh
+
 cpython: $(B)/mayfly rootfs ## run CPython's own test suite in the box and bare, and compare (an hour)
 	@scripts/cpython-suite.sh --strict
 
@@ -107,7 +124,7 @@ stress: $(B)/mayfly rootfs ## run stress-ng's stressors in boxes, and look wheth
 	@scripts/stress.sh
 
 deps: ## install what is missing of the packages that building and testing need
-	@scripts/deps.sh build test package
+	@scripts/deps.sh build test package fuzz
 
 rootfs: ## make the Python rootfs, build/rootfs (at once when it is up to date)
 	@rootfs/build.sh build/rootfs
@@ -175,12 +192,23 @@ $(B)/libmayfly.so.0: $(LIB_OBJ) src/lib/libmayfly.map
 	    $(ALL_LDFLAGS) -o $@ $(LIB_OBJ) $(LIBS)
 
 # The tests reach internal functions too: hidden symbols are hidden from shared-library users only.
-$(B)/libmayfly_test.a: $(LIB_OBJ) $(JSON_OBJ) $(filter-out %/main.o,$(CLI_OBJ)) $(TEST_AUX)
+$(B)/libmayfly_test.a: $(LIB_OBJ) $(JSON_OBJ) $(filter-out %/main.o,$(CLI_OBJ)) $(if $(filter fuzzer,$(SAN)),,$(TEST_AUX))
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
 $(filter-out %/test_probes %/test_attacks,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
-	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LIBS)
+
+# All fuzz targets in one program, which runs what is in their corpora.
+$(B)/tests/unit/test_fuzz_replay: $(FUZZ_OBJ)
+
+# Alone with libFuzzer, as scripts/fuzz.sh asks for them: CC=clang SAN=fuzzer.
+$(FUZZERS): $(B)/bin/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) $(B)/libmayfly_test.a
+	@mkdir -p $(@D)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+
+unit-programs: $(filter $(B)/tests/unit/%,$(TESTS))
+	@:
 
 tests: $(TESTS) $(B)/mayfly $(B)/mayfly-lab $(DELEGATE)
 	@:
@@ -227,7 +255,7 @@ $(FILTER): src/control/seccomp_default.json $(B)/mkfilter
 	@mkdir -p $(@D)
 	$(call says,FILTER) $(B)/mkfilter $< > $@
 
-OTHERS := $(B)/obj/tests/bench/bench.o $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(TEST_AUX) $(call obj,$(TEST_SRC)))
+OTHERS := $(B)/obj/tests/bench/bench.o $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(TEST_AUX) $(FUZZ_OBJ) $(call obj,$(TEST_SRC)))
 $(OTHERS): | $(FILTER)
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

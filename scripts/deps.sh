@@ -5,7 +5,7 @@
 # a password. Otherwise the one command that helps is printed, and the status is 1. With nothing
 # missing this takes some milliseconds and touches nothing.
 #
-# Usage: scripts/deps.sh SET...      sets: build, test, package, lint
+# Usage: scripts/deps.sh SET...      sets: build, test, package, lint, fuzz
 # shellcheck disable=SC2034,SC2086 # sets are looked up by name, and are lists of words
 set -euo pipefail
 
@@ -13,6 +13,7 @@ set -euo pipefail
 build="gcc libc6-dev libjansson-dev libseccomp-dev"
 test="gcc libc6-dev libcmocka-dev iproute2 uidmap user-mode-linux libsystemd-dev"
 package="binutils dpkg-dev g++ mmdebstrap pkg-config"
+fuzz="clang libclang-rt-dev"
 lint="clang clang-format clang-tidy cppcheck mandoc shellcheck"
 
 case $(dpkg --print-architecture 2>/dev/null || echo none) in
@@ -24,7 +25,7 @@ esac
 wanted=
 for set in "$@"; do
     case $set in
-        build | test | package | lint) wanted+=" ${!set}" ;;
+        build | test | package | lint | fuzz) wanted+=" ${!set}" ;;
         *) echo "deps: no set called $set" >&2 && exit 2 ;;
     esac
 done

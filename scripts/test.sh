@@ -2,6 +2,7 @@
 # Runs the test programs that `make` built, each suite on every host it is meant for.
 #
 #   unit, golden, fault   here, as they are
+#   fuzz                  a short session of each fuzz target, where clang has libFuzzer
 #   live                  here as root, as a user without and with subordinate ids;
 #                         or, called by a user, as that user
 #   package               here: what is installed, and as Debian packages in a bare Debian (root)
@@ -69,6 +70,20 @@ lacking() {
         echo "$1: skipped: $3"
         skipped=$((skipped + 1))
     fi
+}
+
+# Always the same inputs at first, and then as many as the time allows; all that was ever found is in the unit tests.
+fuzz() {
+    local text status p f s
+    text=$(scripts/fuzz.sh --seconds 1 --seed 1 2>&1)
+    status=$?
+    if [ $status = 77 ]; then
+        lacking fuzz fuzz "no clang with libFuzzer (packages clang, libclang-rt-dev)"
+        return
+    fi
+    read -r _ p f s <<<"$(tail -n 1 <<<"$text")"
+    printf 'fuzz\n%s\nfuzz: %s passed, %s failed, %s skipped\n' "$(head -n -1 <<<"$text")" "$p" "$f" "$s"
+    passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
 }
 
 live() {
@@ -161,6 +176,7 @@ hosts_end() {
 for suite in "$@"; do
     case $suite in
         unit | golden | fault | package) on "$suite" "$suite" "root userns" ;;
+        fuzz) fuzz ;;
         live) live ;;
         hosts) hosts_end ;;
         *) echo "test.sh: no suite called $suite" >&2 && exit 2 ;;

@@ -106,6 +106,34 @@ int msg_send(int sock, const struct msg *m, int fd) {
 
 int msg_write(int sock, const struct msg *m) { return fd_write_full(sock, m, sizeof(*m)); }
 
+/* The first descriptor that came along, or -1. The kernel has room in the control buffer's padding for a second one, and
+ * hands it over: any but the first is closed. */
+static int take_descriptor(struct msghdr *header) {
+    int first = -1;
+
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(header); c; c = CMSG_NXTHDR(header, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof(fd), sizeof(fd));
+            if (first < 0)
+                first = fd;
+            else
+                (void)close(fd);
+        }
+    }
+    return first;
+}
+
+/* Of a kind that is sent; and a failure has an errno, or it would be taken for none. */
+static bool is_message(const struct msg *m) {
+    bool failure = m->kind == MSG_FAILED || m->kind == MSG_EXEC_FAILED;
+
+    return m->kind < MSG_EOF && (!failure || m->code < 0);
+}
+
 int msg_recv(int sock, struct msg *ret, int *ret_fd) {
     union {
         struct cmsghdr align;
@@ -126,18 +154,15 @@ int msg_recv(int sock, struct msg *ret, int *ret_fd) {
     while (n < 0 && (errno == EINTR || errno == ECONNRESET));
     if (n < 0)
         return -errno;
+    int fd _cleanup_fd_ =
+        take_descriptor(&header); /* also of a packet without a byte, which looks like the end */
     if (n == 0)
         return 0;
-    *ret_fd = -1;
-    for (struct cmsghdr *c = CMSG_FIRSTHDR(&header); c; c = CMSG_NXTHDR(&header, c))
-        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
-            memcpy(ret_fd, CMSG_DATA(c), sizeof(*ret_fd));
-    if (n != (ssize_t)sizeof(m) || m.kind >= MSG_EOF) {
-        if (*ret_fd >= 0)
-            (void)close(*ret_fd);
+    if (n != (ssize_t)sizeof(m) || header.msg_flags & (MSG_TRUNC | MSG_CTRUNC) || !is_message(&m)) {
         *ret_fd = -1;
         return -EPROTO;
     }
+    *ret_fd = TAKE_FD(fd);
     m.step[sizeof(m.step) - 1] = '\0';
     *ret = m;
     return 1;

@@ -109,7 +109,8 @@ static int export(scmp_filter_ctx ctx, struct sock_filter **ret_code, unsigned s
     _cleanup_fd_ int fd = memfd_create("filter", MFD_CLOEXEC);
 
     if (fd < 0)
-        return err_errno(err, ERR_INTERNAL, -errno, "seccomp", NULL, "memfd_create");
+        return err_errno(err, ERR_INTERNAL, -errno, "seccomp", errno_remedy(errno, NULL),
+                         "memfd_create");
     int r = seccomp_export_bpf(ctx, fd);
     if (r < 0)
         return err_errno(err, ERR_INTERNAL, r, "seccomp", NULL, "compiling the seccomp filter");
@@ -144,18 +145,25 @@ static int fill(scmp_filter_ctx ctx, const struct profile *profile, bool notify,
     return add_rules(ctx, profile, notify, err);
 }
 
-int seccomp_compile(const struct profile *profile, bool notify, struct sock_filter **ret_code,
-                    unsigned short *ret_len, struct err *err) {
-    struct sock_filter *code = NULL;
-    unsigned short len = 0;
+int seccomp_translate(const struct profile *profile, bool notify, struct sock_filter **ret_code,
+                      unsigned short *ret_len, struct err *err) {
     scmp_filter_ctx ctx = seccomp_init(action_of(profile->default_action, profile->default_error));
 
     if (!ctx)
         return err_oom(err);
     int r = fill(ctx, profile, notify, err);
     if (r == 0)
-        r = export(ctx, &code, &len, err);
+        r = export(ctx, ret_code, ret_len, err);
     seccomp_release(ctx);
+    return r;
+}
+
+int seccomp_compile(const struct profile *profile, bool notify, struct sock_filter **ret_code,
+                    unsigned short *ret_len, struct err *err) {
+    struct sock_filter *code = NULL;
+    unsigned short len = 0;
+    int r = seccomp_translate(profile, notify, &code, &len, err);
+
     if (r < 0)
         return r;
     if (seccomp_pack(SECCOMP_NATIVE_ARCH, code, &len) < 0) {

@@ -15,6 +15,9 @@
  * x86-64 also one with the x32 bit), which otherwise kills. */
 int seccomp_compile(const struct profile *profile, bool notify, struct sock_filter **ret_code,
                     unsigned short *ret_len, struct err *err);
+/* The same as libseccomp writes it, not yet packed. */
+int seccomp_translate(const struct profile *profile, bool notify, struct sock_filter **ret_code,
+                      unsigned short *ret_len, struct err *err);
 /* This machine in the profile's words. */
 const char *seccomp_arch(void);
 

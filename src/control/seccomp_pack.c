@@ -211,6 +211,7 @@ static void skip_loads(struct sock_filter *code, unsigned len, int64_t *before) 
     }
 }
 
+/* 1, or -ENOMEM. */
 static int simplify(struct sock_filter *code, unsigned len) {
     int64_t *before = calloc(len, sizeof(*before));
 
@@ -221,7 +222,7 @@ static int simplify(struct sock_filter *code, unsigned len) {
             simplify_mask(code, len, pc);
     skip_loads(code, len, before);
     free(before);
-    return 0;
+    return 1;
 }
 
 /* ------------------------------------------------------------------ writing, from the end to the beginning */
@@ -333,34 +334,47 @@ static void copy_marked(struct writer *w, const struct sock_filter *code, unsign
     }
 }
 
-/* Foreign architectures get one answer each program-wide, or this is not a program of the known shape. */
-static bool foreign_answer(const struct sock_filter *code, unsigned len, uint32_t arch,
-                           struct end *ret) {
-    const uint32_t asked[] = {0, 1, 57, 400, 0x40000000, ~0u};
-    struct end end;
+/* What libseccomp writes with. Of others it would have to be known what they leave in the registers. */
+static bool known_instructions(const struct sock_filter *code, unsigned len) {
+    static const uint16_t known[] = {
+        BPF_LD | BPF_W | BPF_ABS,  BPF_ALU | BPF_AND | BPF_K,  BPF_RET | BPF_K,
+        BPF_JMP | BPF_JA,          BPF_JMP | BPF_JEQ | BPF_K,  BPF_JMP | BPF_JGE | BPF_K,
+        BPF_JMP | BPF_JGT | BPF_K, BPF_JMP | BPF_JSET | BPF_K,
+    };
 
-    /* It must see that the architecture is another before it looks at anything else. */
-    if (len < 3 || code[0].code != (BPF_LD | BPF_W | BPF_ABS) || code[0].k != ARCH_OFFSET ||
-        code[1].code != (BPF_JMP | BPF_JEQ | BPF_K) || code[1].k != arch)
-        return false;
-    for (size_t i = 0; i < ARRAY_LEN(asked); i++) {
-        if (!walk(code, len, ~arch, asked[i], i ? &end : ret))
-            return false;
-        if (!ret->is_answer || (i && (!end.is_answer || end.value != ret->value)))
+    for (unsigned pc = 0; pc < len; pc++) {
+        size_t i = 0;
+        while (i < ARRAY_LEN(known) && known[i] != code[pc].code)
+            i++;
+        if (i == ARRAY_LEN(known))
             return false;
     }
     return true;
 }
 
+/* Foreign architectures are seen first, and get one answer at once, or this is not a program of the known shape. */
+static bool foreign_answer(const struct sock_filter *code, unsigned len, uint32_t arch,
+                           uint32_t *ret) {
+    if (len < 3 || !is_load(&code[0]) || code[0].k != ARCH_OFFSET || !is_jeq(&code[1]) ||
+        code[1].k != arch)
+        return false;
+    unsigned at = 2u + code[1].jf;
+    while (at < len && code[at].code == (BPF_JMP | BPF_JA))
+        at += 1 + code[at].k;
+    if (at >= len || BPF_CLASS(code[at].code) != BPF_RET)
+        return false;
+    *ret = code[at].k;
+    return true;
+}
+
 static void write_all(struct writer *w, const struct sock_filter *code, unsigned len, uint32_t arch,
-                      const struct range *ranges, size_t n, const bool *reached,
-                      const struct end *foreign) {
+                      const struct range *ranges, size_t n, const bool *reached, uint32_t foreign) {
     copy_marked(w, code, len, reached);
     unsigned tree = put_tree(w, ranges, n);
     if (distance(w, tree) > 0)
         put(w, BPF_JMP | BPF_JA, 0, 0, distance(w, tree));
     unsigned native = put(w, BPF_LD | BPF_W | BPF_ABS, 0, 0, NR_OFFSET);
-    unsigned other = answer_near(w, foreign->value);
+    unsigned other = answer_near(w, foreign);
     put(w, BPF_JMP | BPF_JEQ | BPF_K, (uint8_t)distance(w, native), (uint8_t)distance(w, other),
         arch);
     put(w, BPF_LD | BPF_W | BPF_ABS, 0, 0, ARCH_OFFSET);
@@ -368,11 +382,11 @@ static void write_all(struct writer *w, const struct sock_filter *code, unsigned
 
 int seccomp_pack(uint32_t arch, struct sock_filter *code, unsigned short *len) {
     struct range *ranges = NULL;
-    struct end foreign;
+    uint32_t foreign = 0;
     unsigned size = *len;
-    int n = simplify(code, size);
+    int n = known_instructions(code, size) ? simplify(code, size) : 0;
 
-    if (n == 0)
+    if (n > 0)
         n = find_ranges(code, size, arch, &ranges);
     if (n <= 0)
         return n;
@@ -384,7 +398,7 @@ int seccomp_pack(uint32_t arch, struct sock_filter *code, unsigned short *len) {
 
     if (r == 0 && foreign_answer(code, size, arch, &foreign) &&
         mark(code, size, ranges, (size_t)n, reached)) {
-        write_all(&w, code, size, arch, ranges, (size_t)n, reached, &foreign);
+        write_all(&w, code, size, arch, ranges, (size_t)n, reached, foreign);
         if (!w.full && w.n < size) {
             memcpy(code, w.out + (w.size - w.n), w.n * sizeof(*code));
             *len = (unsigned short)w.n;

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/units.h"
 #include "linux/cgroup_hier.h"
 #include "linux/procfs.h"
 
@@ -95,16 +96,25 @@ bool cg_own_path(const char *self_cgroup, const char *controller, char ret[CG_PA
     return false;
 }
 
+/* UINT64_MAX where there is none, or one that is too large: a count that wrapped would be a small one. */
+static uint64_t leading_number(const char *s) {
+    uint64_t value = 0;
+    const char *p = s;
+
+    for (; *p >= '0' && *p <= '9'; p++)
+        if (__builtin_mul_overflow(value, UINT64_C(10), &value) ||
+            __builtin_add_overflow(value, (uint64_t)(*p - '0'), &value))
+            return UINT64_MAX;
+    return p == s ? UINT64_MAX : value;
+}
+
 uint64_t cg_keyed(const char *text, const char *key) {
     size_t len = strlen(key);
 
     for (const char *line = text; *line;) {
         const char *end = strchrnul(line, '\n');
         if (!strncmp(line, key, len) && line[len] == ' ') {
-            uint64_t value = 0;
-            for (const char *p = line + len + 1; p < end && *p >= '0' && *p <= '9'; p++)
-                value = value * 10 + (uint64_t)(*p - '0');
-            return value;
+            return leading_number(line + len + 1);
         }
         line = *end ? end + 1 : end;
     }
@@ -126,20 +136,11 @@ int cg_read_keyed(int dirfd, const char *file, const char *key, uint64_t *ret) {
 
 int cg_read_number(int dirfd, const char *file, uint64_t *ret) {
     char text[32];
-    uint64_t value = 0;
     ssize_t n = file_read_at(dirfd, file, text, sizeof(text));
 
     if (n < 0)
         return (int)n;
-    if (n == 0)
-        return -ENODATA;
-    for (const char *p = text; *p; p++) {
-        if (*p < '0' || *p > '9')
-            return -ENODATA;
-        value = value * 10 + (uint64_t)(*p - '0');
-    }
-    *ret = value;
-    return 0;
+    return parse_u64(text, ret) < 0 ? -ENODATA : 0;
 }
 
 /* ------------------------------------------------------------------ paths */
@@ -236,7 +237,8 @@ struct mounts {
 static void mount_take(struct cg_mount *m, const struct mount_info *info, const char *fs_root) {
     bool better = !m->target[0] || (!below(m->target, fs_root) && below(info->target, fs_root));
 
-    if (better && strlen(info->target) < CG_PATH && strlen(info->root) < CG_PATH) {
+    if (better && info->target[0] == '/' && !has_dotdot(info->target) &&
+        strlen(info->target) < CG_PATH && strlen(info->root) < CG_PATH) {
         (void)str_copy(m->target, sizeof(m->target), info->target);
         (void)str_copy(m->root, sizeof(m->root), info->root);
     }

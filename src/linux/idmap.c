@@ -49,8 +49,10 @@ static const char *take_id(const char *p, const char *stops, uint32_t *ret) {
 }
 
 /* The largest range of this user in a subuid(5) text. One that holds id 0 would map the host's
- * root: never taken. */
-static struct idmap_range sub_range(const char *text, const char *user_name, uint32_t uid) {
+ * root: never taken. Nor is one that holds the user's `own` id, which is behind 0 in the box: the kernel
+ * refuses a map with one host id in it twice. */
+static struct idmap_range sub_range(const char *text, const char *user_name, uint32_t uid,
+                                    uint32_t own) {
     struct idmap_range ret = {0};
 
     for (const char *line = text; line && *line;) {
@@ -67,7 +69,8 @@ static struct idmap_range sub_range(const char *text, const char *user_name, uin
             ours = ours || (p == colon && number == uid);
             p = ours ? take_id(colon + 1, ":", &r.start) : NULL;
             p = p && *p == ':' ? take_id(p + 1, "\n \t\r", &r.count) : NULL;
-            if (p && r.start > 0 && r.count > ret.count && r.count <= UINT32_MAX - r.start)
+            bool apart = p && r.start > 0 && (own < r.start || own - r.start >= r.count);
+            if (apart && r.count > ret.count && r.count <= ALL_IDS - r.start)
                 ret = r;
         }
         line = *end ? end + 1 : end;
@@ -88,6 +91,8 @@ static struct idmap_range largest_extent(const char *map, uint32_t id, uint32_t 
 
         p = p ? take_id(p + strspn(p, " \t"), " \t", &outside) : NULL;
         p = p ? take_id(p + strspn(p, " \t"), " \t\n", &r.count) : NULL;
+        if (p && r.count > ALL_IDS - r.start)
+            p = NULL;
         if (p && id >= r.start && id - r.start < r.count)
             *ret_above = outside + (id - r.start);
         if (p && r.count > ret.count)
@@ -215,8 +220,8 @@ static void detect_user(const struct idmap_source *src, struct idmap_facts *f) {
     if (!user)
         user = own_name(f, name, sizeof(name)) ? name : NULL;
 
-    f->sub_uid = sub_range(text_of(src->subuid, "/etc/subuid", &uid_text, f), user, f->uid);
-    f->sub_gid = sub_range(text_of(src->subgid, "/etc/subgid", &gid_text, f), user, f->uid);
+    f->sub_uid = sub_range(text_of(src->subuid, "/etc/subuid", &uid_text, f), user, f->uid, f->uid);
+    f->sub_gid = sub_range(text_of(src->subgid, "/etc/subgid", &gid_text, f), user, f->uid, f->gid);
     f->slots = MIN(f->sub_uid.count, f->sub_gid.count);
     if (!f->slots)
         (void)snprintf(f->why_single, sizeof(f->why_single),

@@ -165,10 +165,21 @@ static bool next_option(const char **at, char *out, size_t size) {
     return true;
 }
 
+/* strtoul would take a sign or blanks before it, too. */
+static bool parse_mode(const char *s, uint32_t *ret) {
+    size_t len = strspn(s, "01234567");
+
+    if (len == 0 || len > 5 || s[len])
+        return false;
+    unsigned long mode = strtoul(s, NULL, 8);
+    if (mode > 01777)
+        return false;
+    *ret = (uint32_t)mode;
+    return true;
+}
+
 static int tmpfs_option(struct policy_tmpfs *t, const char *option, const char *flag,
                         const char *value, struct err *err) {
-    uint64_t mode = 0;
-
     if (strncmp(option, "size=", 5) == 0 || strncmp(option, "tmpfs-size=", 11) == 0) {
         if (parse_bytes(strchr(option, '=') + 1, &t->size_bytes) < 0 || t->size_bytes < 4096)
             return bad(err, flag, value, "the size is not a size of at least 4k");
@@ -176,11 +187,8 @@ static int tmpfs_option(struct policy_tmpfs *t, const char *option, const char *
         if (parse_u64(strchr(option, '=') + 1, &t->inodes) < 0 || t->inodes < 2)
             return bad(err, flag, value, "inodes is not a whole number of at least 2");
     } else if (strncmp(option, "mode=", 5) == 0 || strncmp(option, "tmpfs-mode=", 11) == 0) {
-        char *end = NULL;
-        mode = strtoull(strchr(option, '=') + 1, &end, 8);
-        if (*end || end == strchr(option, '=') + 1 || mode > 01777)
+        if (!parse_mode(strchr(option, '=') + 1, &t->mode))
             return bad(err, flag, value, "mode is not an octal mode such as 1777");
-        t->mode = (uint32_t)mode;
     } else if (strcmp(option, "exec") == 0 || strcmp(option, "suid") == 0 ||
                strcmp(option, "dev") == 0) {
         return bad(err, flag, value, "a tmpfs in a box is always noexec, nosuid and nodev");

@@ -135,7 +135,7 @@ static int apply(struct policy *p, const json_t *root, struct err *err) {
         char path[128];
         int r;
 
-        (void)snprintf(path, sizeof(path), "%.120s", name);
+        (void)snprintf(path, sizeof(path), "%.120s", *name ? name : "an empty name");
         if (strcmp(name, "command") == 0)
             r = set_command(p, value, err);
         else if (!f)

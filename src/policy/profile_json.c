@@ -186,18 +186,27 @@ static bool holds(const json_t *list, const char *word) {
     return false;
 }
 
+/* One to four digits; scanf would take a sign or blanks before them, too. */
+static bool take_part(const char **s, unsigned *ret) {
+    size_t len = strspn(*s, "0123456789");
+
+    if (len == 0 || len > 4)
+        return false;
+    *ret = (unsigned)strtoul(*s, NULL, 10);
+    *s += len;
+    return true;
+}
+
 /* "4.8" -> KERNEL(4, 8); 0 where it is absent. */
 static int get_kernel(struct reader *r, const json_t *object, unsigned *ret) {
     const json_t *value = member(object, "minKernel");
     const char *text = json_string_value(value);
     unsigned major = 0, minor = 0;
-    int end = 0;
 
     *ret = 0;
     if (!value)
         return 0;
-    if (!text || text[0] < '0' || text[0] > '9' ||
-        sscanf(text, "%4u.%4u%n", &major, &minor, &end) != 2 || text[end])
+    if (!text || !take_part(&text, &major) || *text++ != '.' || !take_part(&text, &minor) || *text)
         return bad(r, "minKernel", "is not a version like \"4.8\"");
     *ret = major << 16 | minor;
     return 0;

@@ -616,6 +616,191 @@ static void any_bytes_are_read_to_their_end_and_no_further(void **state) {
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* ------------------------------------------------------------------ what each wall sounds like */
+
+static const char *const no_words[] = {"sh", "/tmp/x.sh", NULL};
+
+/* `says` NULL: no hint, since the program may have got there by itself. */
+struct sound {
+    const char *err;
+    enum control_id control;
+    const char *says;
+    int exit_code; /* of shells */
+};
+
+static void sounds_like(struct fixture *f, const struct sound *list, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        says(f, list[i].err);
+        f->s.exit_code = list[i].exit_code ? list[i].exit_code : 1;
+        if (list[i].says)
+            one(f, list[i].control, list[i].says);
+        else
+            none(f);
+    }
+}
+
+#define SUBPROCESS(call, last)                                                                     \
+    "Traceback (most recent call last):\n  File \"" MAIN "\", line 1, in <module>\n    " call      \
+    "\n  File \"/usr/lib/python3.11/subprocess.py\", line 1955, in _execute_child\n    raise "     \
+    "child_exception_type(errno_num, err_msg, err_filename)\n" last "\n"
+
+static void every_wall_is_told_by_pythons_last_words(void **state) {
+    static const struct sound sounds[] = {
+        {TRACE(MAIN, "open('/proc/sys/x', 'w')",
+               "OSError: [Errno 30] Read-only file system: '/proc/sys/x'"),
+         CTL_PROC, "all of /proc is read-only", 0},
+        {TRACE(MAIN, "open('/dev/x', 'w')", "OSError: [Errno 30] Read-only file system: '/dev/x'"),
+         CTL_DEV, "/dev is read-only", 0},
+        {TRACE(MAIN, "open('/data/x', 'w')",
+               "OSError: [Errno 30] Read-only file system: '/data/x'"),
+         CTL_BINDS, "handed in read-only", 0},
+        {TRACE(MAIN, "open('x', 'w')", "OSError: [Errno 30] Read-only file system: 'x'"), CTL_MOUNT,
+         "a volume not handed in as writable", 0},
+        {TRACE(MAIN, "os.execv('/tmp/x', ['x'])", "PermissionError: [Errno 13] Permission denied"),
+         CTL_TMP, "noexec", 0},
+        {SUBPROCESS("subprocess.run(['/tmp/x'])",
+                    "PermissionError: [Errno 13] Permission denied: '/tmp/x'"),
+         CTL_TMP, "noexec", 0},
+        {SUBPROCESS("subprocess.run(['x'], cwd=d)",
+                    "PermissionError: [Errno 13] Permission denied: '/tmp/x'"),
+         CTL_TMP, NULL, 0},
+        {TRACE(MAIN, "s.bind(('', 80))", "PermissionError: [Errno 13] Permission denied"), CTL_CAPS,
+         "ports below 1024", 0},
+        {TRACE(MAIN, "open('/etc/x')", "PermissionError: [Errno 13] Permission denied: '/etc/x'"),
+         CTL_IDENTITY, "is user 1000", 0},
+        {TRACE(MAIN, "os.setuid(0)", "PermissionError: [Errno 1] Operation not permitted"),
+         CTL_CAPS, "cannot become another user", 0},
+        {TRACE(MAIN, "os.chown(p, 0, 0)",
+               "PermissionError: [Errno 1] Operation not permitted: '/tmp/x'"),
+         CTL_CAPS, "cannot be given to another user", 0},
+        {TRACE(MAIN, "os.chown(p, 9, 9)", "OSError: [Errno 22] Invalid argument: '/tmp/x'"),
+         CTL_CAPS, "cannot be given to another user", 0},
+        {TRACE(MAIN, "os.kill(1, 9)", "PermissionError: [Errno 1] Operation not permitted"),
+         CTL_PID, "process 1 is the box's own", 0},
+        {TRACE(MAIN, "mmap.mmap(f, 1, prot=mmap.PROT_EXEC)",
+               "PermissionError: [Errno 1] Operation not permitted"),
+         CTL_TMP, "noexec", 0},
+        {TRACE(MAIN, "f()", "PermissionError: [Errno 1] Operation not permitted"), CTL_CAPS, NULL,
+         0},
+        {SUBPROCESS("subprocess.run(['ffmpeg'])",
+                    "FileNotFoundError: [Errno 2] No such file or directory: 'ffmpeg'"),
+         CTL_MOUNT, "no command ffmpeg ", 0},
+        {TRACE(MAIN, "open('/proc/1/maps')",
+               "FileNotFoundError: [Errno 2] No such file or directory: '/proc/1/maps'"),
+         CTL_PROC, "process 1", 0},
+        {TRACE(MAIN, "open('/sys/x')",
+               "FileNotFoundError: [Errno 2] No such file or directory: '/sys/x'"),
+         CTL_MOUNT, "no /sys", 0},
+        {TRACE(MAIN, "open('/dev/tty')",
+               "OSError: [Errno 6] No such device or address: '/dev/tty'"),
+         CTL_SESSION, "no terminal", 0},
+        {TRACE(MAIN, "open('/dev/sda')",
+               "FileNotFoundError: [Errno 2] No such file or directory: '/dev/sda'"),
+         CTL_DEV, "no devices but null", 0},
+        {TRACE(MAIN, "open('/tmp/x')",
+               "FileNotFoundError: [Errno 2] No such file or directory: '/tmp/x'"),
+         CTL_TMP, NULL, 0},
+        {TRACE(MAIN, "f.write(x)", "OSError: [Errno 27] File too large"), CTL_RLIMITS, "1 GiB", 0},
+        {TRACE(MAIN, "open(p)", "OSError: [Errno 24] Too many open files: '/tmp/x'"), CTL_RLIMITS,
+         "at most 1024 files", 0},
+        {TRACE(MAIN, "f()", "OSError: [Errno 38] Function not implemented"), CTL_SECCOMP,
+         "does not exist in a box", 0},
+        {TRACE(MAIN, "os.setxattr(p, n, v)",
+               "OSError: [Errno 95] Operation not supported: '/tmp/x'"),
+         CTL_SECCOMP, "extended attributes", 0},
+        {TRACE(MAIN, "s.connect(a)", "OSError: [Errno 101] Network is unreachable"), CTL_NET,
+         "no network", 0},
+        {TRACE("/usr/lib/python3.11/socket.py", "for r in _socket.getaddrinfo(host):",
+               "socket.gaierror: [Errno -3] Temporary failure in name resolution"),
+         CTL_NET, "DNS", 0},
+        {TRACE("/usr/lib/python3.11/urllib/request.py", "raise URLError(err)",
+               "urllib.error.URLError: <urlopen error [Errno -3] Temporary failure in name "
+               "resolution>"),
+         CTL_NET, "DNS", 0},
+        {TRACE("/usr/lib/python3.11/urllib/request.py", "raise URLError(err)",
+               "urllib.error.URLError: <urlopen error [Errno 101] Network is unreachable>"),
+         CTL_NET, "cannot be reached", 0},
+        {"/bin/sh: 1: ffmpeg: not found\n" TRACE(
+             "/usr/lib/python3.11/subprocess.py", "raise CalledProcessError(retcode)",
+             "subprocess.CalledProcessError: Command 'ffmpeg' returned non-zero exit status 127."),
+         CTL_MOUNT, "no command ffmpeg ", 0},
+        {TRACE(MAIN, "import x",
+               "ImportError: /tmp/x.so: failed to map segment from shared object"),
+         CTL_TMP, "noexec", 0},
+    };
+    struct fixture *f = *state;
+
+    f->policy->bind[0] = (struct policy_bind){"/srv", "/data", false};
+    f->policy->n_bind = 1;
+    sounds_like(f, sounds, ARRAY_LEN(sounds));
+    f->policy->ulimit[0] = (struct policy_ulimit){RLIMIT_NOFILE, 7, 7};
+    f->policy->n_ulimit = 1;
+    says(f, TRACE(MAIN, "open(p)", "OSError: [Errno 24] Too many open files: '/tmp/x'"));
+    one(f, CTL_RLIMITS, "at most 7 files");
+}
+
+static void every_wall_is_told_by_a_shells_or_a_tools_last_words(void **state) {
+    static const struct sound sounds[] = {
+        {"sh: 1: /tmp/x: Permission denied\n", CTL_TMP, "noexec", 126},
+        {"/tmp/x.sh: 3: cannot create /etc/x: Permission denied\n", CTL_IDENTITY, "user 1000", 2},
+        {"sh: 1: Cannot fork\n", CTL_PIDS, "128", 2},
+        {"bash: line 1: /dev/tcp/1.1.1.1/80: Network is unreachable\n", CTL_NET,
+         "cannot be reached", 1},
+        {"bash: line 1: a.b: Temporary failure in name resolution\n"
+         "bash: line 1: /dev/tcp/a.b/80: Invalid argument\n",
+         CTL_NET, "DNS", 1},
+        {"bash: line 1: else\nbash: line 1: /dev/tcp/a.b/80: Invalid argument\n", CTL_NET, NULL, 1},
+        {"curl: (6) Could not resolve host: a.b\n", CTL_NET, "DNS", 6},
+        {"curl: (6) Could not resolve host: a.b\n", CTL_NET, NULL, 1},
+        {"wget: unable to resolve host address 'a.b'\n", CTL_NET, "DNS", 4},
+        {"fatal: unable to access 'http://a.b/': Could not resolve host: a.b\n", CTL_NET, "DNS",
+         128},
+        {"/usr/bin/python3: No module named pip\n", CTL_NET, "module pip ", 1},
+        {"/usr/bin/python3: No module named pip.x\n", CTL_NET, NULL, 1},
+        {"x: error while loading shared libraries: /tmp/l.so: failed to map segment from shared "
+         "object\n",
+         CTL_TMP, "noexec", 127},
+        {"File size limit exceeded\n", CTL_RLIMITS, "1 GiB", 128 + SIGXFSZ},
+        {"mkdir: cannot create directory '/x': Read-only file system\n", CTL_MOUNT, "/x cannot", 1},
+        {"touch: cannot touch '/tmp/x': No space left on device\n", CTL_TMP, "16384 files", 1},
+        {"chown: changing ownership of '/tmp/x': Operation not permitted\n", CTL_CAPS,
+         "cannot be given", 1},
+        {"mytool: cannot create '/x': Read-only file system\n", CTL_MOUNT, NULL, 1},
+    };
+    static const char *const says_itself[] = {"sh", "-c", "echo Permission denied", NULL};
+    struct fixture *f = *state;
+
+    f->facts.usage.pids_refused = UINT64_MAX;
+    f->plan.argv = no_words;
+    sounds_like(f, sounds, ARRAY_LEN(sounds));
+    f->plan.argv = says_itself;
+    says(f, "sh: 1: cannot create /etc/x: Permission denied\n");
+    none(f);
+}
+
+static void a_full_tmpfs_of_its_own_is_told_with_its_own_size(void **state) {
+    struct fixture *f = *state;
+
+    f->policy->tmpfs[0] = (struct policy_tmpfs){.path = "/x", .size_bytes = 8192, .inodes = 9};
+    f->policy->n_tmpfs = 1;
+    says(f, TRACE(MAIN, "open(p, 'w')", "OSError: [Errno 28] No space left on device: '/x/y'"));
+    one(f, CTL_TMP, "at most 9 files");
+    says(f, TRACE(MAIN, "f.write(x)", "OSError: [Errno 28] No space left on device"));
+    one(f, CTL_TMP, "at most 8 KiB"); /* any may be the full one, so the smallest is named */
+}
+
+static void limits_that_ended_the_run_are_named(void **state) {
+    struct fixture *f = *state;
+
+    f->s.outcome = OUTCOME_OUTPUT_LIMIT;
+    f->s.out_cut = true;
+    one(f, CTL_CAPTURE, "killed for printing more than 1 MiB");
+    f->s.out_cut = false;
+    f->s.outcome = OUTCOME_OOM_KILLED;
+    f->policy->memory_bytes = 0;
+    one(f, CTL_MEMORY, "more memory than there is");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_refused_call_is_told_by_its_name),
@@ -642,6 +827,10 @@ int main(void) {
         TEST(permission_denied_depends_on_whose_place_it_is),
         TEST(shells_words_count_only_of_a_shell),
         TEST(any_bytes_are_read_to_their_end_and_no_further),
+        TEST(every_wall_is_told_by_pythons_last_words),
+        TEST(every_wall_is_told_by_a_shells_or_a_tools_last_words),
+        TEST(a_full_tmpfs_of_its_own_is_told_with_its_own_size),
+        TEST(limits_that_ended_the_run_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pwd.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -168,6 +171,83 @@ static void a_range_that_is_wrong_or_holds_root_is_not_taken(void **state) {
     assert_non_null(strstr(f.why_single, "/etc/subgid"));
     assert_int_equal(f.slots, 0);
     assert_int_equal(f.sub_uid.count, 0);
+}
+
+/* It is behind 0 in the box already, and the kernel takes no map with one host id in it twice. */
+static void a_range_that_holds_the_users_own_id_is_not_taken(void **state) {
+    (void)state;
+    struct idmap_facts f = detect(1000, "ada:1000:65536\n", "ada:500000:65\n", WHOLE);
+    assert_int_equal(f.kind, IDMAP_SINGLE);
+    f = detect(1000, "ada:999:2\nada:200000:5\n", "ada:500000:65\n", WHOLE);
+    assert_int_equal(f.kind, IDMAP_SUBID);
+    assert_int_equal(f.sub_uid.start, 200000);
+    f = detect(1000, "ada:1001:65536\n", "ada:900:100\n", WHOLE); /* beside it, on either side */
+    assert_int_equal(f.kind, IDMAP_SUBID);
+    assert_int_equal(f.sub_uid.start, 1001);
+    assert_int_equal(f.sub_gid.start, 900);
+}
+
+static void an_extent_beyond_the_last_id_is_not_taken(void **state) {
+    (void)state;
+    struct idmap_facts f = detect(0, "", "", "4 0 4294967292\n");
+    assert_int_equal(f.kind, IDMAP_SINGLE);
+    f = detect(0, "", "", "4 0 4294967291\n");
+    assert_int_equal(f.kind, IDMAP_BLOCK);
+}
+
+static void a_users_name_is_that_of_the_passwd_file(void **state) {
+    (void)state;
+    const struct passwd *user = getpwuid(1);
+    struct idmap_source source = {.uid = 1, .gid = 1, .have_helpers = 1};
+    struct idmap_facts f;
+    char text[128];
+
+    if (!user)
+        skip();
+    snprintf(text, sizeof(text), "nobody-else:7:7\n%s:100000:9\n", user->pw_name);
+    source.subuid = source.subgid = text;
+    idmap_detect(&source, &f);
+    assert_int_equal(f.kind, IDMAP_SUBID);
+    assert_int_equal(f.slots, 9);
+    source.subuid = source.subgid = "";
+    idmap_detect(&source, &f);
+    assert_non_null(strstr(f.why_single, user->pw_name));
+    source.uid = 3999999999; /* one that has no name, and is in no file */
+    idmap_detect(&source, &f);
+    assert_int_equal(f.kind, IDMAP_SINGLE);
+    assert_non_null(strstr(f.why_single, "USER"));
+}
+
+static void the_helpers_are_looked_for_where_they_are_installed(void **state) {
+    (void)state;
+    bool there = access("/usr/bin/newuidmap", X_OK) == 0 && access("/usr/bin/newgidmap", X_OK) == 0;
+    struct idmap_facts f;
+
+    idmap_detect(&(struct idmap_source){.subuid = "ada:100000:9",
+                                        .subgid = "ada:100000:9",
+                                        .user_name = "ada",
+                                        .uid = 1000,
+                                        .gid = 1000,
+                                        .have_helpers = -1},
+                 &f);
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+        skip();
+    assert_int_equal(f.kind, there ? IDMAP_SUBID : IDMAP_SINGLE);
+}
+
+/* Below a limit of descriptors nothing can be read, and that is no fact about the user. */
+static void files_that_cannot_be_read_just_now_are_not_taken_for_empty(void **state) {
+    (void)state;
+    struct rlimit was, none;
+    struct idmap_facts f;
+
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &was), 0);
+    none = was;
+    none.rlim_cur = 3;
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    idmap_detect(&(struct idmap_source){.uid = 1000, .gid = 1000, .have_helpers = 1}, &f);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &was), 0);
+    assert_int_equal(f.unread, -EMFILE);
 }
 
 static void without_the_helpers_a_range_is_of_no_use(void **state) {
@@ -377,6 +457,21 @@ static void a_lock_directory_that_is_not_ours_alone_is_refused(void **state) {
     assert_int_equal(fd, -1);
 }
 
+static void a_lock_directory_of_another_users_is_refused(void **state) {
+    struct lock *l = *state;
+    struct err err = {0};
+    uint32_t slot;
+    int fd = -1;
+
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(mkdir(l->f.lock_dir, 0700), 0);
+    assert_int_equal(chown(l->f.lock_dir, 12345, 12345), 0);
+    assert_int_equal(idmap_lease(&l->f, &slot, &fd, &err), -EPERM);
+    assert_non_null(strstr(err.message, "belongs to uid 12345"));
+    assert_int_equal(fd, -1);
+}
+
 static void a_symbolic_link_for_a_lock_directory_is_refused(void **state) {
     struct lock *l = *state;
     struct err err = {0};
@@ -518,6 +613,11 @@ int main(void) {
         cmocka_unit_test(root_with_no_other_id_says_why),
         cmocka_unit_test(a_user_gets_the_largest_of_his_ranges),
         cmocka_unit_test(a_range_that_is_wrong_or_holds_root_is_not_taken),
+        cmocka_unit_test(a_range_that_holds_the_users_own_id_is_not_taken),
+        cmocka_unit_test(an_extent_beyond_the_last_id_is_not_taken),
+        cmocka_unit_test(a_users_name_is_that_of_the_passwd_file),
+        cmocka_unit_test(the_helpers_are_looked_for_where_they_are_installed),
+        cmocka_unit_test(files_that_cannot_be_read_just_now_are_not_taken_for_empty),
         cmocka_unit_test(without_the_helpers_a_range_is_of_no_use),
         cmocka_unit_test(no_extent_reaches_host_root_and_no_two_slots_overlap),
         cmocka_unit_test(a_user_is_the_boxs_root_and_the_payload_a_subordinate_id),
@@ -525,6 +625,7 @@ int main(void) {
         WITH_LOCK(a_slot_is_free_when_the_last_copy_of_its_descriptor_is_closed),
         WITH_LOCK(many_processes_never_hold_the_same_slot),
         WITH_LOCK(a_lock_directory_that_is_not_ours_alone_is_refused),
+        WITH_LOCK(a_lock_directory_of_another_users_is_refused),
         WITH_LOCK(a_symbolic_link_for_a_lock_directory_is_refused),
         WITH_LOCK(a_symbolic_link_for_the_lock_file_is_refused),
         cmocka_unit_test(single_needs_no_lease),

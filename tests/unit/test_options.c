@@ -453,6 +453,18 @@ static void python_finds_an_installed_root(void **unused) {
     (void)rmdir(dir);
 }
 
+/* What a terminal would take for a command, or a reader for a second line, is in no message. */
+static void a_word_of_the_line_cannot_break_the_message(void **unused) {
+    struct mayfly_error error = {0};
+    struct request rq;
+    char *argv[] = {"run", "--no\x1b[31m\nmayfly: all is well\xff", NULL};
+
+    (void)unused;
+    assert_int_equal(request_parse(&rq, 2, argv, &error), -EINVAL);
+    assert_string_equal(error.message, "--no [31m mayfly: all is well?: no such flag; see --help");
+    request_done(&rq);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flags_reach_the_policy_in_every_spelling),
@@ -462,6 +474,7 @@ int main(void) {
         cmocka_unit_test(code_may_be_large),
         cmocka_unit_test(what_cannot_be_had_is_refused_with_what_to_do_instead),
         cmocka_unit_test(what_is_missing_is_named),
+        cmocka_unit_test(a_word_of_the_line_cannot_break_the_message),
         cmocka_unit_test(help_wins_over_what_is_missing),
         cmocka_unit_test(json_is_known_to_be_wanted_even_after_a_fault),
         cmocka_unit_test(a_bare_name_takes_the_callers_value_and_nothing_else_is_taken),

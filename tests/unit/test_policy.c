@@ -421,7 +421,11 @@ static void a_tmpfs_takes_dockers_options_but_those_that_would_weaken_it(void **
     refuse(p, "tmpfs", "/e:dev", "always noexec");
     refuse(p, "tmpfs", "/e:size=1", "at least 4k");
     refuse(p, "tmpfs", "/e:mode=9", "octal");
-    refuse(p, "tmpfs", "/e:mode=4755", "octal"); /* no set-user-ID */
+    refuse(p, "tmpfs", "/e:mode=", "octal");
+    refuse(p, "tmpfs", "/e:mode=+7", "octal");
+    refuse(p, "tmpfs", "/e:mode= 7", "octal");
+    refuse(p, "tmpfs", "/e:mode=-18446744073709551615", "octal"); /* 1, to strtoull */
+    refuse(p, "tmpfs", "/e:mode=4755", "octal");                  /* no set-user-ID */
     refuse(p, "tmpfs", "/e:huge=always", "takes size=");
     refuse(p, "tmpfs", "/e:,", "takes size=");
     policy_free(p);

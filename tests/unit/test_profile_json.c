@@ -258,6 +258,9 @@ static void a_condition_of_the_wrong_kind_is_refused(void **unused) {
     refused(RULE(", \"excludes\": {\"arches\": [1]}"), "excludes.arches:", "texts");
     refused(RULE(", \"includes\": {\"minKernel\": 4.8}"), "includes.minKernel:", "version");
     refused(RULE(", \"includes\": {\"minKernel\": \"4.x\"}"), "includes.minKernel:", "version");
+    refused(RULE(", \"includes\": {\"minKernel\": \"4.-8\"}"), "includes.minKernel:", "version");
+    refused(RULE(", \"includes\": {\"minKernel\": \"4. 8\"}"), "includes.minKernel:", "version");
+    refused(RULE(", \"includes\": {\"minKernel\": \"4\"}"), "includes.minKernel:", "version");
     refused(RULE(", \"includes\": {\"minKernel\": \"65536.0\"}"), "includes.minKernel:", "version");
     refused("{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"syscalls\": {\"names\": [\"mount\"]}}",
             "syscalls:", "list");

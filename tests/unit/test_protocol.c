@@ -142,12 +142,86 @@ static void a_message_of_another_size_or_kind_is_refused(void **unused) {
     (void)close(pair[1]);
 }
 
+/* With `n` descriptors and `len` bytes of a message that is as it must be. */
+static void send_raw(int sock, size_t len, size_t n) {
+    static const struct msg m = {.kind = MSG_CODE_FILE};
+    char bytes[256] = {0};
+    _Alignas(struct cmsghdr) char control[CMSG_SPACE(3 * sizeof(int))] = {0};
+    struct iovec iov = {bytes, len};
+    struct msghdr header = {.msg_iov = &iov,
+                            .msg_iovlen = 1,
+                            .msg_control = control,
+                            .msg_controllen = CMSG_SPACE(n * sizeof(int))};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&header);
+
+    memcpy(bytes, &m, sizeof(m));
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(n * sizeof(int)); /* of fd 0, as often */
+    assert_int_equal(sendmsg(sock, &header, 0), len);
+}
+
+/* The lowest free one: the same before and after where none was left. */
+static int lowest_free(void) {
+    int fd = dup(0);
+
+    assert_true(fd >= 0);
+    (void)close(fd);
+    return fd;
+}
+
+static void no_descriptor_that_came_along_is_left_behind(void **unused) {
+    static const struct {
+        size_t len, n;
+        int result;
+    } cases[] = {
+        {sizeof(struct msg), 2, 1},       {0, 1, 0},         {0, 2, 0}, {5, 1, -EPROTO},
+        {sizeof(struct msg), 3, -EPROTO}, {200, 1, -EPROTO},
+    };
+    int pair[2];
+
+    (void)unused;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    int before = lowest_free();
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct msg back;
+        int got = -1;
+
+        send_raw(pair[0], cases[i].len, cases[i].n);
+        assert_int_equal(msg_recv(pair[1], &back, &got), cases[i].result);
+        assert_int_equal(got >= 0, cases[i].result == 1);
+        fd_close(&got);
+        assert_int_equal(lowest_free(), before);
+    }
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+}
+
+static void a_failure_without_an_errno_is_no_message(void **unused) {
+    static const enum msg_kind kinds[] = {MSG_FAILED, MSG_EXEC_FAILED};
+    int pair[2], got = -1;
+    struct msg back;
+
+    (void)unused;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        for (int code = -1; code <= 1; code++) {
+            const struct msg m = {.kind = kinds[i], .code = code};
+            assert_int_equal(msg_send(pair[0], &m, -1), 0);
+            assert_int_equal(msg_recv(pair[1], &back, &got), code < 0 ? 1 : -EPROTO);
+        }
+    (void)close(pair[0]);
+    (void)close(pair[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_combination_is_legal_or_refused_as_written),
         cmocka_unit_test(nothing_but_the_supervisor_starts_the_payload),
         cmocka_unit_test(a_message_arrives_whole_and_with_its_descriptor),
         cmocka_unit_test(a_message_of_another_size_or_kind_is_refused),
+        cmocka_unit_test(no_descriptor_that_came_along_is_left_behind),
+        cmocka_unit_test(a_failure_without_an_errno_is_no_message),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,9 +17,11 @@
 #include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -1079,6 +1081,39 @@ static void a_filter_too_long_for_the_kernel_is_refused(void **state) {
 
 /* ------------------------------------------------------------------ the rest of the control */
 
+/* Compiles a rule under a limit of this process's, which takes it away from libseccomp too. */
+static int compile_under(int resource, rlim_t limit, struct err *err) {
+    static const char *const names[] = {"read", NULL};
+    struct profile_rule rule = {.names = names, .action = PROFILE_ALLOW};
+    const struct profile profile = {
+        .default_action = PROFILE_ERRNO, .default_error = 1, .n_rules = 1, .rules = &rule};
+    struct sock_filter *code = NULL;
+    unsigned short len = 0;
+    struct rlimit was, less;
+
+    assert_int_equal(getrlimit((__rlimit_resource_t)resource, &was), 0);
+    less = (struct rlimit){limit, was.rlim_max};
+    assert_int_equal(setrlimit((__rlimit_resource_t)resource, &less), 0);
+    int r = seccomp_compile(&profile, false, &code, &len, err);
+    assert_int_equal(setrlimit((__rlimit_resource_t)resource, &was), 0);
+    assert_null(code);
+    return r;
+}
+
+static void limits_of_our_own_that_leave_no_room_for_a_filter_are_named(void **unused) {
+    (void)unused;
+    struct err err = {0};
+
+    assert_int_equal(compile_under(RLIMIT_NOFILE, 3, &err), -EMFILE);
+    if (!strstr(err.message, "memfd_create") || !strstr(err.message, "ulimit -n"))
+        fail_msg("%s", err.message);
+    err_clear(&err);
+    assert_true(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    assert_true(compile_under(RLIMIT_FSIZE, 0, &err) < 0);
+    assert_true(signal(SIGXFSZ, SIG_DFL) != SIG_ERR);
+    assert_non_null(strstr(err.message, "compiling the seccomp filter"));
+}
+
 static void a_host_without_filters_is_refused(void **state) {
     const struct control *control = control_find("seccomp");
     struct planned *p = *state;
@@ -1168,6 +1203,7 @@ int main(void) {
         OF_DEFAULT(setuid_and_setgid_bits_cannot_be_set),
         OF_DEFAULT(limits_of_another_process_can_only_be_asked_for),
         OF_DEFAULT(what_programs_need_is_allowed),
+        OF_DEFAULT(limits_of_our_own_that_leave_no_room_for_a_filter_are_named),
         OF_DEFAULT(a_host_without_filters_is_refused),
         OF_DEFAULT(the_description_counts_what_passes),
         cmocka_unit_test(every_refusal_says_why),
