@@ -55,7 +55,7 @@ one() {
     for dir in tests/fuzz/{corpus,crashes}/"$name"; do dirs+=("$dir"); done
     "$b/bin/$name" "${options[@]}" -artifact_prefix="tests/fuzz/crashes/$name/" "$own" "${dirs[@]}" \
         >"$log" 2>&1 </dev/null
-    local status=$?
+    local status=$? file old
     [ -z "$seed" ] || rm -rf "$own"
     rmdir "tests/fuzz/crashes/$name" 2>/dev/null # nothing was found
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
@@ -66,6 +66,9 @@ one() {
     grep -v '^#' "$log" | tail -n 40 | sed 's/^/        /'
     echo "  FAIL  fuzz $name: status $status; the whole of it is in $log"
     file=$(sed -n 's/.*Test unit written to \(.*\)$/\1/p' "$log" | tail -1)
+    for old in "tests/fuzz/crashes/$name"/*; do # one that was known is not a new find
+        [ "$old" = "$file" ] || ! cmp -s "$old" "$file" || { rm -f "$file" && file=$old; }
+    done
     [ -z "$file" ] || echo "        to replay: build/tests/unit/test_fuzz_replay $name $file   (or $b/bin/$name $file)"
     return 1
 }
