@@ -14,6 +14,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,14 +37,29 @@ static void run_bytes(const struct fuzz_target *t, const char *bytes, size_t len
     free(copy);
 }
 
-/* Aborts in the target tell of a property, not of a file: that goes before, and only then is seen. */
+/* What broke tells of a property, not of a file: the file is told from here, and then the signal does its work. */
+static char running[600];
+
+static void tell_file(int sig) {
+    (void)sig;
+    (void)fd_write_full(STDERR_FILENO, running, strlen(running));
+}
+
+static void tell_file_when_broken(void) {
+    static const int fatal[] = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+    const struct sigaction tell = {.sa_handler = tell_file, .sa_flags = (int)SA_RESETHAND};
+
+    for (size_t i = 0; i < ARRAY_LEN(fatal); i++)
+        (void)sigaction(fatal[i], &tell, NULL);
+}
+
 static void run_file(const struct fuzz_target *t, const char *path, bool own) {
     _cleanup_free_ char *bytes = NULL;
     size_t len = 0;
 
     if (file_read_all_at(AT_FDCWD, path, LIMIT_BYTES, &bytes, &len) < 0)
         fail_msg("%s cannot be read", path);
-    (void)fprintf(stderr, "%s: %s\n", t->name, path);
+    (void)snprintf(running, sizeof(running), "with the target %s, given %s\n", t->name, path);
     run_bytes(t, bytes, len);
     for (size_t i = 0; own && i < CUTS; i++)
         run_bytes(t, bytes, len * i / CUTS);
@@ -72,6 +88,7 @@ static size_t run_dir(const struct fuzz_target *t, const char *kind, const char 
 static void inputs_hold(void **state) {
     const struct fuzz_target *t = *state;
 
+    tell_file_when_broken(); /* in each test: cmocka sets some of them before it */
     if (run_dir(t, "corpus", t->name) == 0)
         fail_msg("%s has no corpus: tests/fuzz/corpus/%s", t->name, t->name);
     (void)run_dir(t, "crashes", t->name);
@@ -109,8 +126,11 @@ static void inputs_have_a_target(void **unused) {
 static int replay(char **argv) {
     for (const struct fuzz_target *t = fuzz_targets; t; t = t->next)
         if (strcmp(t->name, argv[0]) == 0) {
-            for (char **file = argv + 1; *file; file++)
+            for (char **file = argv + 1; *file; file++) {
+                tell_file_when_broken();
                 run_file(t, *file, false);
+                (void)printf("%s: %s holds\n", t->name, *file);
+            }
             return 0;
         }
     (void)fprintf(stderr, "no target is called %s\n", argv[0]);
@@ -123,7 +143,6 @@ int main(int argc, char **argv) {
 
     if (argc > 1)
         return replay(argv + 1);
-    /* What is printed before an abort is the only trace of it, and too much where there was none. */
     for (struct fuzz_target *t = fuzz_targets; t && n < ARRAY_LEN(tests); t = t->next)
         tests[n++] =
             (struct CMUnitTest){.name = t->name, .test_func = inputs_hold, .initial_state = t};
