@@ -162,11 +162,13 @@ static bool is_type(struct span s) {
 
 /* What OSError puts after the number: ": 'PATH'" or ": 'PATH' -> 'PATH'". */
 static void read_path(struct traceback *t) {
-    struct span head, rest = t->message;
+    struct span head, rest;
 
-    if (!span_before(t->message, ": '", &head) || !span_ends(rest, "'"))
+    if (!span_before(t->message, ": '", &head))
         return;
-    rest = span_slice(rest, head.len + 3, rest.len - 1);
+    rest = span_slice(t->message, head.len + 3, t->message.len);
+    if (!span_chop(&rest, "'")) /* looked for in what is left: the one quote may be all there is */
+        return;
     t->two_paths = span_holds(rest, "' -> '");
     if (!t->two_paths)
         t->path = rest;
