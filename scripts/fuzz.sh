@@ -25,7 +25,8 @@ while [ $# -gt 0 ]; do
         *) break ;;
     esac
 done
-b=build/fuzz
+b=build/fuzz optimize=-O1
+[ -z "$seed" ] || b=build/fuzz-seeded optimize=-O0 # such a session is short: to compile would take most of the time
 if [ $# = 0 ]; then
     for file in tests/fuzz/fuzz_*.c; do
         file=${file##*/fuzz_}
@@ -41,7 +42,7 @@ mkdir -p $b
 echo 'int LLVMFuzzerTestOneInput(const char *d, long n) { return !d && n; }' |
     clang -fsanitize=fuzzer,address -x c -o $b/probe - 2>/dev/null || exit 77
 rm -f $b/probe
-MAKEFLAGS='' make -s V=1 --no-print-directory -j"$(nproc)" B=$b CC=clang SAN=fuzzer CFLAGS='-O1 -g' "${@/#/$b/bin/}" ||
+MAKEFLAGS='' make -s V=1 --no-print-directory -j"$(nproc)" B=$b CC=clang SAN=fuzzer CFLAGS="$optimize -g" "${@/#/$b/bin/}" ||
     { echo "tests 0 1 0" && exit 1; }
 
 # one NAME: a session of one target; its line on stdout, its log in the build directory
