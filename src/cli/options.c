@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "base/err.h"
 #include "base/fd.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 
 #include "base/banned.h"
@@ -51,17 +51,14 @@ static const struct {
 static int usage(struct mayfly_error *error, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 static int usage(struct mayfly_error *error, const char *fmt, ...) {
-    struct err err = {0};
-    char text[1024];
     va_list ap;
 
+    *error = (struct mayfly_error){.code = -EINVAL, .kind = MAYFLY_E_USAGE};
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, ap);
+    int n = vsnprintf(error->message, sizeof(error->message), fmt, ap);
     va_end(ap);
-    /* Words of the command line are in it: err.c makes them fit for a terminal. */
-    (void)err_set(&err, ERR_USAGE, -EINVAL, "", NULL, "%s", text);
-    *error = (struct mayfly_error){.code = err.code, .kind = MAYFLY_E_USAGE};
-    (void)str_copy(error->message, sizeof(error->message), err.message);
+    /* Words of the command line are in it, and they can hold anything. */
+    utf8_make_line(error->message, strlen(error->message), n >= (int)sizeof(error->message));
     return -EINVAL;
 }
 
