@@ -314,6 +314,20 @@ static void a_mountinfo_is_walked_line_by_line_and_what_is_none_is_passed_over(v
     assert_false(proc_next_mount(&text, line, sizeof(line), &m));
 }
 
+/* A wrong 0 would have the sweep take what a living run has. 1 is no namespace's number. */
+static void a_pid_namespace_that_somebody_is_in_is_never_taken_for_dead(void **state) {
+    (void)state;
+    struct stat st;
+
+    assert_int_equal(stat("/proc/self/ns/pid", &st), 0);
+    int own = proc_pidns_alive(st.st_ino), none = proc_pidns_alive(1);
+    assert_true(own != 0 && none != 1);
+    assert_true(none < 0 || own == 1);
+    /* From a namespace below the first, and without privileges, nothing can be told. */
+    if (st.st_ino != 0xEFFFFFFC)
+        assert_int_equal(none, -EPERM);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stat_fields_are_found_whatever_the_name),
@@ -321,6 +335,7 @@ int main(void) {
         cmocka_unit_test(the_caller_is_read_by_pid_and_by_0),
         cmocka_unit_test(a_child_is_alive_until_it_is_a_zombie),
         cmocka_unit_test(impossible_pids_are_nobody),
+        cmocka_unit_test(a_pid_namespace_that_somebody_is_in_is_never_taken_for_dead),
         cmocka_unit_test(a_status_field_is_matched_whole_and_at_a_line_start),
         cmocka_unit_test(mount_lines_are_cut_at_the_lone_dash),
         cmocka_unit_test(mount_paths_are_unescaped_once),
