@@ -26,6 +26,7 @@
 #include "base/banned.h"
 
 enum { MAX_PROCESSES = 4096, MAX_THREADS = 4096 };
+enum { CHILDREN_BYTES = 1 << 20 }; /* of one process that has forked a hundred thousand */
 
 /* "Key:   12 kB" in bytes; 0 if it is not there. */
 static uint64_t field_bytes(const char *text, const char *key) {
@@ -72,10 +73,10 @@ struct tree {
 };
 
 static void add_children(int proc, const char *tid, struct tree *tree) {
-    char path[48], text[16384];
+    char path[48], *text _cleanup_free_ = NULL;
 
     (void)snprintf(path, sizeof(path), "task/%.16s/children", tid);
-    if (file_read_at(proc, path, text, sizeof(text)) <= 0)
+    if (file_read_all_at(proc, path, CHILDREN_BYTES, &text, NULL) < 0)
         return;
     for (char *p = text, *end; tree->n < MAX_PROCESSES; p = end) {
         long pid = strtol(p, &end, 10);
