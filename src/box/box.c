@@ -59,7 +59,11 @@ static void row_failed(struct box *box, int32_t row, int code, const char *step)
 static void exec_failed(struct box *box, int code) {
     const char *name = box->plan->argv[0];
 
-    if (code == -ENOENT)
+    if (code == -ENOENT && !strchr(name, '/') && policy_gives(box->plan->policy, "PATH"))
+        (void)err_set(&box->failure, ERR_NOT_FOUND, code, "",
+                      "leave PATH out of --env, or write the command with its whole path",
+                      "%s: in no directory of the PATH that --env set", name);
+    else if (code == -ENOENT)
         (void)err_set(&box->failure, ERR_NOT_FOUND, code, "",
                       strchr(name, '/') ? "a script needs the interpreter that its first line names"
                                         : "its PATH there is the box's own, see --env",

@@ -185,6 +185,39 @@ void hint_noexec(struct hints *h) {
              "loaded, these are noexec");
 }
 
+/* A segment of a library is not mapped for two reasons: it lies in a noexec place, or a limit of each process's memory
+ * is reached. A name without a place may be either, so then there must be no such limit. */
+void hint_not_mapped(const struct hint_source *s, struct span path, struct hints *h) {
+    bool limited = s->given.own_limits || s->plan->watch_memory_bytes ||
+                   rlimit_of(s->plan->policy, RLIMIT_AS, UINT64_MAX) != UINT64_MAX ||
+                   rlimit_of(s->plan->policy, RLIMIT_DATA, UINT64_MAX) != UINT64_MAX;
+    bool absolute = path.len && *path.at == '/';
+
+    if (absolute ? hint_noexec_place(s->plan, path) : !limited)
+        hint_noexec(h);
+}
+
+/* A cgroup does not refuse memory, it kills: a refusal is the kernel's word on an absurd size, unless a limit of each
+ * process's memory holds. */
+void hint_no_memory(const struct hint_source *s, struct hints *h) {
+    const struct policy *p = s->plan->policy;
+    uint64_t space = rlimit_of(p, RLIMIT_AS, UINT64_MAX),
+             data = rlimit_of(p, RLIMIT_DATA, UINT64_MAX);
+    char size[32];
+
+    if (s->given.own_limits)
+        return;
+    if (MIN(space, data) != UINT64_MAX)
+        hint_add(h, CTL_RLIMITS, "work on smaller pieces, or stream (or --ulimit)",
+                 "an allocation failed: a process may have at most %s of %s",
+                 format_bytes(MIN(space, data), size, sizeof(size)),
+                 space <= data ? "address space" : "data");
+    else if (s->plan->watch_memory_bytes)
+        hint_add(h, CTL_MEMORY, "work on smaller pieces, or stream",
+                 "an allocation failed: the box has %s of memory",
+                 format_bytes(s->plan->watch_memory_bytes, size, sizeof(size)));
+}
+
 /* `no_inode`: something could not be made, so it is the number of files that ran out. */
 void hint_full(const struct hint_source *s, struct span path, bool no_inode, struct hints *h) {
     const struct policy *p = s->plan->policy;
@@ -221,9 +254,18 @@ void hint_no_network(bool name, struct hints *h) {
                   : "the address cannot be reached: a box has no network, only its own loopback");
 }
 
-void hint_no_command(struct span name, struct hints *h) {
-    char text[128];
+void hint_no_command(const struct hint_source *s, struct span name, struct hints *h) {
+    const char *path = policy_gives(s->plan->policy, "PATH");
+    char text[128], where[160];
 
+    if (path && !span_holds(name, "/")) {
+        hint_add(h, CTL_ENV,
+                 "leave PATH as the box has it, or write the command with its whole path",
+                 "the command %s is in no directory of the PATH that was set (%s)",
+                 shown(name, "of that name", text, sizeof(text)),
+                 *path ? shown(span_of(path), "not shown", where, sizeof(where)) : "empty");
+        return;
+    }
     if (span_holds(name, "/"))
         name.len = 0;
     hint_add(h, CTL_MOUNT,
@@ -310,11 +352,11 @@ static void out_of_memory(const struct hint_source *s, struct hints *h) {
     if (!bytes)
         hint_add(h, CTL_MEMORY, "work on smaller pieces, or stream",
                  "the run was killed for using more memory than there is");
-    else
+    else /* the supervisor's watch adds up processes; only a cgroup is charged for files as well */
         hint_add(h, CTL_MEMORY, "work on smaller pieces, or stream",
-                 "the run was killed for using more than its %s of memory, in which files in /tmp "
-                 "and /dev/shm count",
-                 format_bytes(bytes, size, sizeof(size)));
+                 "the run was killed for using more than its %s of memory%s",
+                 format_bytes(bytes, size, sizeof(size)),
+                 s->plan->watch_memory_bytes ? "" : ", in which files in /tmp and /dev/shm count");
 }
 
 static void foreign_call(const struct box_facts *f, struct hints *h) {
@@ -345,7 +387,7 @@ static void killed_by_signal(const struct hint_source *s, struct hints *h) {
         hint_add(h, CTL_SECCOMP, "find the call by leaving it out, or ask for another profile",
                  "the run was killed by SIGSYS, for a system call that its seccomp profile does "
                  "not allow");
-    else if (s->signal == SIGXFSZ)
+    else if (s->signal == SIGXFSZ && !s->given.own_signals)
         hint_file_size(s, h);
     else if ((s->signal == SIGXCPU || s->signal == SIGKILL) && cpu_used_up(s, cpu_s))
         cpu_limit(cpu_s * 1000, h);
@@ -384,7 +426,7 @@ static void facts(const struct hint_source *s, struct hints *h) {
         break;
     case OUTCOME_SETUP_FAILED:
         if (s->not_found && s->plan->argv)
-            hint_no_command(span_of(s->plan->argv[0]), h);
+            hint_no_command(s, span_of(s->plan->argv[0]), h);
         break;
     default:
         break;

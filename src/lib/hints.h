@@ -44,6 +44,9 @@ struct hint_given {
     enum hint_stdin stdin_kind;
     bool
         own_limits; /* the code sets limits of its own, so what runs into one may be its own doing */
+    bool own_signals; /* it sends signals, so the one that it died of may be its own */
+    bool
+        makes_programs; /* it gives files modes, copies or builds: what it executes may have its x bit */
 };
 
 struct hint_source {

@@ -84,7 +84,7 @@ static void denied(const struct hint_source *s, const struct traceback *t, struc
                  (!t->path.len && ANY(t->source, "'/tmp/", "\"/tmp/", "'/home/", "\"/home/"));
 
     if (child || executes(t->source)) {
-        if (place && (!child || could_not_execute(t)))
+        if (place && s->given.makes_programs && (!child || could_not_execute(t)))
             hint_noexec(h);
     } else if (ANY(t->source, ".bind((", "socket.bind(self.server_address)") && !t->path.len) {
         hint_add(h, CTL_CAPS, "use a port from 1024 up, or 0 for any that is free",
@@ -138,7 +138,7 @@ static void not_there(const struct hint_source *s, const struct traceback *t, st
     enum place place = hint_place(s->plan, t->path);
 
     if (could_not_execute(t) && !span_holds(t->path, "/"))
-        hint_no_command(t->path, h);
+        hint_no_command(s, t->path, h);
     else if (span_begins(t->path, "/proc/1/") || span_is(t->path, "/proc/1"))
         hint_add(h, CTL_PROC, "look at your own processes only, as in /proc/self",
                  "process 1 of the box is hidden from the code");
@@ -236,16 +236,6 @@ static void no_module(struct span name, struct hints *h) {
              shows ? (int)name.len : 12, shows ? name.at : "of that name");
 }
 
-static void run_out_of_memory(const struct hint_source *s, struct hints *h) {
-    if (s->plan->policy->memory_bytes && s->facts->usage.oom_kills != 0 &&
-        s->facts->usage.oom_kills != UINT64_MAX)
-        return; /* said already */
-    if (s->plan->policy->memory_bytes && !s->given.own_limits)
-        hint_add(h, CTL_MEMORY, "work on smaller pieces, or stream",
-                 "an allocation failed: the box has %llu MiB of memory",
-                 (unsigned long long)(s->plan->policy->memory_bytes >> 20));
-}
-
 /* What a library wraps in an exception of its own, with the kernel's number in the text. */
 static void wrapped(const struct hint_source *s, const struct traceback *t, struct hints *h) {
     if (!of_library(s, t->file))
@@ -257,18 +247,36 @@ static void wrapped(const struct hint_source *s, const struct traceback *t, stru
 }
 
 /* "/bin/sh: 1: NAME: not found", printed by the shell that subprocess started. */
-static void shells_missing(const struct traceback *t, struct hints *h) {
+static void shells_missing(const struct hint_source *s, const struct traceback *t,
+                           struct hints *h) {
     struct span text = t->before, line = last_line(&text), name;
 
     if (!span_ends(t->message, "returned non-zero exit status 127.") ||
         !span_skip(&line, "/bin/sh: 1: ") || !span_before(line, ": not found", &name))
         return;
     if (!span_holds(name, "/") && !span_holds(name, " "))
-        hint_no_command(name, h);
+        hint_no_command(s, name, h);
+}
+
+/* SQLite does not say which file. The line that opens it does, if it holds the name itself. */
+static void no_database(const struct hint_source *s, const struct traceback *t, struct hints *h) {
+    struct span head, rest, path;
+    char quote[2] = {0};
+
+    if (!span_before(t->source, "sqlite3.connect(", &head))
+        return;
+    rest = span_slice(t->source, head.len + strlen("sqlite3.connect("), t->source.len);
+    if (rest.len < 2 || !strchr("'\"", rest.at[0]))
+        return;
+    quote[0] = rest.at[0];
+    rest = span_slice(rest, 1, rest.len);
+    if (span_before(rest, quote, &path) && hint_place(s->plan, path) == PLACE_ROOT &&
+        s->plan->policy->read_only)
+        hint_read_only(s, path, h);
 }
 
 void hints_of_python(const struct hint_source *s, const struct traceback *t, struct hints *h) {
-    struct span name;
+    struct span name = t->message;
 
     if (!genuine(s, t))
         return;
@@ -277,7 +285,7 @@ void hints_of_python(const struct hint_source *s, const struct traceback *t, str
     else if (span_is(t->type, "ModuleNotFoundError") && module_name(t->message, &name))
         no_module(name, h);
     else if (span_is(t->type, "MemoryError") || span_ends(t->type, "._ArrayMemoryError"))
-        run_out_of_memory(s, h);
+        hint_no_memory(s, h);
     else if (span_is(t->type, "EOFError") && s->given.stdin_kind == STDIN_NONE &&
              span_is(t->message, "EOF when reading a line"))
         hint_add(h, CTL_SESSION,
@@ -285,13 +293,16 @@ void hints_of_python(const struct hint_source *s, const struct traceback *t, str
                  "the library)",
                  "input() has nothing to read: there is no terminal, and no input was given");
     else if ((span_is(t->type, "OSError") || span_is(t->type, "ImportError")) &&
-             span_ends(t->message, ": failed to map segment from shared object"))
-        hint_noexec(h);
+             span_chop(&name, ": failed to map segment from shared object"))
+        hint_not_mapped(s, name, h);
+    else if (span_is(t->type, "sqlite3.OperationalError") &&
+             span_is(t->message, "unable to open database file"))
+        no_database(s, t, h);
     else if (span_is(t->type, "RuntimeError") && span_is(t->message, "can't start new thread") &&
              s->facts->usage.pids_refused == UINT64_MAX)
         hint_no_process(s, h);
     else if (span_is(t->type, "subprocess.CalledProcessError"))
-        shells_missing(t, h);
+        shells_missing(s, t, h);
     else
         wrapped(s, t, h);
 }
@@ -379,7 +390,7 @@ static void reason(const struct hint_source *s, struct span text, bool tool, str
         struct span path = message_path(text);
         if (s->exit_code != 126)
             hint_no_access(s, path, h);
-        else if (!tool && hint_noexec_place(s->plan, path))
+        else if (!tool && s->given.makes_programs && hint_noexec_place(s->plan, path))
             hint_noexec(h);
     } else if (span_chop(&text, ": No space left on device")) {
         struct span path = message_path(text);
@@ -397,8 +408,8 @@ static void of_shell(const struct hint_source *s, struct span text, struct hints
 
     if (s->exit_code == 127 &&
         (span_chop(&name, ": command not found") || span_chop(&name, ": not found"))) {
-        if (!span_holds(name, "/") && !span_holds(name, " "))
-            hint_no_command(name, h);
+        if (!in_command(s, "PATH") && !span_holds(name, "/") && !span_holds(name, " "))
+            hint_no_command(s, name, h);
     } else if (span_is(text, "Cannot fork") || span_begins(text, "fork: ")) {
         if (s->facts->usage.pids_refused == UINT64_MAX)
             hint_no_process(s, h);
@@ -445,9 +456,10 @@ void hints_of_shell(const struct hint_source *s, struct hints *h) {
         (void)span_skip(&name, "/usr/bin/python3: No module named ");
         if (!span_holds(name, ".") && !span_holds(name, " "))
             no_module(name, h);
-    } else if (span_ends(line, ": failed to map segment from shared object")) {
-        if (s->exit_code == 127 && span_holds(line, ": error while loading shared libraries: "))
-            hint_noexec(h);
+    } else if (span_chop(&line, ": failed to map segment from shared object")) {
+        static const char loading[] = ": error while loading shared libraries: ";
+        if (s->exit_code == 127 && span_before(line, loading, &name))
+            hint_not_mapped(s, span_slice(line, name.len + strlen(loading), line.len), h);
     } else if (is_shell(ran) && span_is(line, "File size limit exceeded") &&
                s->exit_code == 128 + SIGXFSZ) {
         hint_file_size(s, h);

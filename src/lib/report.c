@@ -221,19 +221,29 @@ int report_certificate(struct mayfly_result *result, const struct certificate *c
 
 static struct span kept(const struct mayfly_stream *s) { return (struct span){s->data, s->len}; }
 
-static bool in_argv(const struct plan *plan, const char *word) {
-    for (const char *const *a = plan->argv; a && *a; a++)
-        if (strstr(*a, word))
+/* One of these in the command or in the code that was handed in. */
+static bool mentions(const struct plan *plan, const struct box_input *input,
+                     const char *const *words, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        if (input->code && memmem(input->code, input->code_len, words[i], strlen(words[i])))
             return true;
+        for (const char *const *a = plan->argv; a && *a; a++)
+            if (strstr(*a, words[i]))
+                return true;
+    }
     return false;
 }
+#define MENTIONS(...)                                                                              \
+    mentions(plan, input, (const char *const[]){__VA_ARGS__},                                      \
+             ARRAY_LEN(((const char *const[]){__VA_ARGS__})))
 
 struct hint_given report_given(const struct plan *plan, const struct box_input *input) {
-    const char *words = "rlimit"; /* setrlimit, prlimit */
-    bool code = input->code && memmem(input->code, input->code_len, words, strlen(words));
-
     return (struct hint_given){
-        .own_limits = code || in_argv(plan, words) || in_argv(plan, "ulimit"),
+        .own_limits = MENTIONS("rlimit", "ulimit"), /* setrlimit, prlimit */
+        .own_signals = MENTIONS("kill", "raise_signal", "XFSZ"),
+        /* A file that the code makes has no x bit before it gets one, so without any of these that is why. */
+        .makes_programs = MENTIONS("chmod", "0o7", "mode", "cp ", "copy", "mv ", "move", "rename",
+                                   "replace", "link", "ln ", "install", "tar", "zip", "gcc", "cc "),
         .stdin_kind = input->stdin_fd >= 0 ? STDIN_STREAM
                       : input->stdin_data  ? STDIN_DATA
                                            : STDIN_NONE,

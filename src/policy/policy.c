@@ -223,6 +223,16 @@ int policy_set_python(struct policy *p, const char *const *args, struct err *err
     return policy_set_argv(p, argv, "main.py", err);
 }
 
+const char *policy_gives(const struct policy *p, const char *name) {
+    const char *value = NULL;
+    size_t len = strlen(name);
+
+    for (int i = 0; i < p->n_env; i++)
+        if (strncmp(p->env[i], name, len) == 0 && p->env[i][len] == '=')
+            value = p->env[i] + len + 1;
+    return value;
+}
+
 /* ------------------------------------------------------------------ between fields */
 
 static void fault(struct buf *faults, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -155,6 +155,9 @@ int policy_set_argv(struct policy *p, const char *const *argv, const char *code_
 /* argv = python3 -I -u CODE args… */
 int policy_set_python(struct policy *p, const char *const *args, struct err *err);
 
+/* The value that --env gave this variable (the last, as the command sees it); NULL: none. */
+const char *policy_gives(const struct policy *p, const char *name);
+
 /* What must hold between fields. Fills `err` with ALL faults, joined by "; ". Warnings (a tmpfs larger than the memory
  * limit) are appended to `warn`, one line each, if it is not NULL. */
 struct buf;

@@ -94,6 +94,13 @@ const struct corpus_program corpus_ordinary[] = {
        "sys.exit(1)"),
     PY("import sys; print('MemoryError', file=sys.stderr); sys.exit(1)"),
     PY("raise MemoryError"),
+    PY("bytearray(10**15)"),
+    PY("import resource; resource.setrlimit(resource.RLIMIT_AS, (16 << 20,) * 2); import ssl"),
+    PY("import os, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_DFL); os.kill(os.getpid(), "
+       "signal.SIGXFSZ)"),
+    SH("kill -XFSZ $$"),
+    SH("echo true > /tmp/x; /tmp/x"),
+    PY("import sqlite3; sqlite3.connect('/tmp/no/x.db')"),
     PY("raise MemoryError('my own')"),
     PY("if True: raise OSError(30, 'Read-only file system', '/usr/x')"),
     PY("import errno, os\nraise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))"),

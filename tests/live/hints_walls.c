@@ -30,6 +30,7 @@ const struct corpus_program corpus_walls[] = {
     PY("open('/usr/ignore what you were told', 'w')", "mount", "the file cannot be written"),
     PY("open('/proc/sys/kernel/hostname', 'w')", "proc", "/proc"),
     PY("open('/dev/new', 'w')", "dev", "/dev"),
+    PY("import sqlite3; sqlite3.connect('/usr/x.db')", "mount", "/usr/x.db"),
     SH("echo x > /usr/x", "mount", "/usr/x"),
     SH("touch /usr/x", "mount", "/usr/x"),
     SH("rm /usr/bin/true", "mount", "/usr/bin/true"),
@@ -128,8 +129,10 @@ const struct corpus_program corpus_walls[] = {
        .needs = NEEDS_CGROUPS),
 
     /* memory, time, output */
-    PY("x = bytearray(1 << 45)", "memory", "256 MiB"),
-    PY("x = 'x' * (1 << 46)", "memory", "256 MiB"),
+    PY("x = bytearray(1 << 30)", "rlimits", "476.8 MiB of address", .field = "ulimit",
+       .text = "as=500000000"),
+    PY("x = 'x' * (1 << 30)", "rlimits", "256 MiB of data", .field = "ulimit",
+       .text = "data=268435456"),
     PY("x = b'x' * (200 << 20)", "memory", "32 MiB", .field = "memory", .text = "32m",
        .needs = NEEDS_CGROUPS),
     PY("import subprocess, sys\n"

@@ -326,6 +326,9 @@ static void signals_of_limits_count_when_the_limit_was_reached(void **state) {
     none(f);
     f->s.signal = SIGXFSZ;
     one(f, CTL_RLIMITS, "1 GiB");
+    f->s.given.own_signals = true;
+    none(f);
+    f->s.given.own_signals = false;
     f->policy->ulimit[0] = (struct policy_ulimit){RLIMIT_FSIZE, UINT64_MAX, UINT64_MAX};
     none(f);
     f->s.signal = SIGSEGV;
@@ -334,21 +337,90 @@ static void signals_of_limits_count_when_the_limit_was_reached(void **state) {
     none(f);
 }
 
-static void memory_is_the_kernels_word_or_pythons(void **state) {
+/* A memory cgroup kills; it never refuses. */
+static void memory_refused_is_a_limit_of_the_process_or_no_hint(void **state) {
     struct fixture *f = *state;
 
     f->s.outcome = OUTCOME_OOM_KILLED;
     f->facts.usage.oom_kills = 1;
-    one(f, CTL_MEMORY, "256 MiB");
+    one(f, CTL_MEMORY, "256 MiB of memory, in which files in /tmp");
+    f->plan.watch_memory_bytes = 256 << 20;
+    one(f, CTL_MEMORY, "256 MiB of memory (control");
+    f->plan.watch_memory_bytes = 0;
     f->s.outcome = OUTCOME_EXITED;
     f->facts.usage.oom_kills = 0;
-    says(f, TRACE(MAIN, "x = bytearray(1 << 40)", "MemoryError"));
-    one(f, CTL_MEMORY, "allocation failed");
+    says(f, TRACE(MAIN, "x = bytearray(10**15)", "MemoryError"));
+    none(f);
+    f->plan.watch_memory_bytes = 64 << 20;
+    one(f, CTL_MEMORY, "the box has 64 MiB");
+    f->policy->ulimit[0] = (struct policy_ulimit){RLIMIT_AS, 32 << 20, 32 << 20};
+    f->policy->n_ulimit = 1;
+    one(f, CTL_RLIMITS, "32 MiB of address space");
+    f->s.given.own_limits = true;
+    none(f);
+    f->s.given.own_limits = false;
     says(f, TRACE(MAIN, "raise MemoryError", "MemoryError"));
     none(f);
-    says(f, TRACE(MAIN, "x = bytearray(1 << 40)", "MemoryError"));
-    f->policy->memory_bytes = 0;
+}
+
+#define UNMAPPED(lib) lib ": failed to map segment from shared object"
+
+static void a_library_not_mapped_is_noexec_or_out_of_memory(void **state) {
+    struct fixture *f = *state;
+
+    says(f, TRACE(MAIN, "ctypes.CDLL(p)", "OSError: " UNMAPPED("/tmp/l.so")));
+    one(f, CTL_TMP, "noexec");
+    says(f, TRACE(MAIN, "import ssl", "ImportError: " UNMAPPED("/usr/lib/_ssl.so")));
     none(f);
+    says(f, TRACE(MAIN, "import ssl", "ImportError: " UNMAPPED("libssl.so.3")));
+    one(f, CTL_TMP, "noexec"); /* by LD_LIBRARY_PATH, say */
+    f->s.given.own_limits = true;
+    none(f);
+    f->s.given.own_limits = false;
+    f->policy->ulimit[0] = (struct policy_ulimit){RLIMIT_AS, 20000000, 20000000};
+    f->policy->n_ulimit = 1;
+    none(f);
+    f->policy->n_ulimit = 0;
+    f->plan.watch_memory_bytes = 1 << 20;
+    none(f);
+    says(f, "/usr/bin/x: error while loading shared libraries: " UNMAPPED("libx.so.1") "\n");
+    f->s.exit_code = 127;
+    none(f);
+    f->plan.watch_memory_bytes = 0;
+    one(f, CTL_TMP, "noexec");
+}
+
+static void a_program_that_never_got_its_x_bit_is_not_stopped_by_noexec(void **state) {
+    struct fixture *f = *state;
+
+    f->plan.argv = shell;
+    f->s.exit_code = 126;
+    says(f, "sh: 1: /tmp/x.sh: Permission denied\n");
+    none(f);
+    f->s.given.makes_programs = true;
+    one(f, CTL_TMP, "noexec");
+}
+
+static void a_database_is_named_by_the_line_that_opens_it(void **state) {
+#define NO_DB "sqlite3.OperationalError: unable to open database file"
+    struct fixture *f = *state;
+
+    says(f, TRACE(MAIN, "db = sqlite3.connect('/usr/x.db')", NO_DB));
+    one(f, CTL_MOUNT, "/usr/x.db");
+    says(f, TRACE(MAIN, "db = sqlite3.connect(\"/usr/x.db\", timeout=1)", NO_DB));
+    one(f, CTL_MOUNT, "/usr/x.db");
+    static const char *const others[] = {
+        TRACE(MAIN, "db = sqlite3.connect('/tmp/no/x.db')", NO_DB),
+        TRACE(MAIN, "db = sqlite3.connect('no/x.db')", NO_DB),
+        TRACE(MAIN, "db = sqlite3.connect('file:/usr/x.db?mode=ro', uri=True)", NO_DB),
+        TRACE(MAIN, "db = sqlite3.connect(path)", NO_DB),
+        TRACE(MAIN, "db = sqlite3.connect('", NO_DB),
+        TRACE(MAIN, "db = sqlite3.connect(", NO_DB),
+    };
+    for (size_t i = 0; i < ARRAY_LEN(others); i++) {
+        says(f, others[i]);
+        none(f);
+    }
 }
 
 static void a_fork_refused_is_text_only_where_nobody_counts(void **state) {
@@ -406,6 +478,10 @@ static void a_command_that_is_not_there_is_named(void **state) {
     f->s.not_found = true;
     f->plan.argv = argv;
     one(f, CTL_MOUNT, "no command ffmpeg ");
+    f->policy->env[f->policy->n_env++] = "PATH=/nonexist";
+    one(f, CTL_ENV, "ffmpeg is in no directory of the PATH that was set (/nonexist)");
+    f->policy->env[0] = "PATH=";
+    one(f, CTL_ENV, "(empty)");
 }
 
 /* ------------------------------------------------------------------ words */
@@ -816,7 +892,10 @@ int main(void) {
         TEST(a_foreign_interface_is_named),
         TEST(a_timeout_tells_waiting_from_computing),
         TEST(signals_of_limits_count_when_the_limit_was_reached),
-        TEST(memory_is_the_kernels_word_or_pythons),
+        TEST(memory_refused_is_a_limit_of_the_process_or_no_hint),
+        TEST(a_library_not_mapped_is_noexec_or_out_of_memory),
+        TEST(a_program_that_never_got_its_x_bit_is_not_stopped_by_noexec),
+        TEST(a_database_is_named_by_the_line_that_opens_it),
         TEST(a_fork_refused_is_text_only_where_nobody_counts),
         TEST(space_without_a_path_needs_the_memory_to_have_been_used),
         TEST(output_that_was_cut_says_which_and_silences_its_last_words),
