@@ -37,6 +37,27 @@ enum { BUILD_TIMEOUT_MS = 60000, REMOVE_TIMEOUT_MS = 2000 };
 
 /* ------------------------------------------------------------------ failures, in words */
 
+/* What an error says beside what the row knows: a want of descriptors, whichever row was the one too many; a count of
+ * namespaces (open_tree makes a mount namespace too, a nameless one); a host without devices. */
+static const char *row_remedy(const struct op *op, int code) {
+    bool spaces = code == -ENOSPC && (op->kind == OP_UNSHARE || op->kind == OP_NAMESPACE);
+
+    if (spaces && op->control == CTL_NET)
+        return "as root: sysctl -w user.max_net_namespaces=10000";
+    if (spaces && op->control == CTL_IPC)
+        return "as root: sysctl -w user.max_ipc_namespaces=10000";
+    if (spaces && op->control == CTL_UTS)
+        return "as root: sysctl -w user.max_uts_namespaces=10000";
+    if (spaces && op->control == CTL_CGROUPNS)
+        return "as root: sysctl -w user.max_cgroup_namespaces=10000";
+    if (code == -ENOSPC && op->kind == OP_TREE_OPEN)
+        return "as root: sysctl -w user.max_mnt_namespaces=10000, or fs.mount-max higher";
+    if (code == -ENOENT && (op->control == CTL_DEV || op->control == CTL_PROC))
+        return "the host's /dev must have null, zero, full, random and urandom; as root: mount -t "
+               "devtmpfs none /dev";
+    return errno_remedy(code, op->remedy);
+}
+
 static void row_failed(struct box *box, int32_t row, int code, const char *step) {
     _cleanup_buf_ struct buf text = {0};
 
@@ -51,8 +72,7 @@ static void row_failed(struct box *box, int32_t row, int code, const char *step)
     const struct op *op = &box->plan->ops[row];
     const char *control = control_id_name(op->control);
     plan_print_op(op, &text);
-    /* Of descriptors, whichever row was the one too many. */
-    (void)err_errno(&box->failure, ERR_SETUP, code, control, errno_remedy(code, op->remedy),
+    (void)err_errno(&box->failure, ERR_SETUP, code, control, row_remedy(op, code),
                     "%s: %s (%s failed)", control, text.data ? text.data : op_name(op->kind), step);
 }
 
@@ -212,7 +232,13 @@ static int clone_failed(struct box *box, int code, const struct op *user_row) {
                  "pids.max of a cgroup above, kernel.pid_max)";
     } else if (!remedy && code != -ENOMEM && user_row) {
         control = control_id_name(user_row->control);
-        remedy = user_row->remedy;
+        remedy =
+            code == -ENOSPC ? "as root: sysctl -w user.max_user_namespaces=10000 "
+                              "user.max_pid_namespaces=10000"
+            : code == -EPERM
+                ? "a container's seccomp filter, a security module or a chroot forbids it: `mayfly "
+                  "doctor` tells which"
+                : user_row->remedy;
     }
     return err_errno(&box->failure, ERR_SETUP, code, control, remedy, "clone3 of the box's init");
 }

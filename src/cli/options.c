@@ -106,6 +106,12 @@ static int default_rootfs(struct request *rq, struct mayfly_error *error) {
         (void)snprintf(path, sizeof(path), "%s/.local/share/mayfly/rootfs", home ? home : "");
     if (try_rootfs(rq, path) || try_rootfs(rq, "/var/lib/mayfly/rootfs"))
         return 0;
+    if (n < 0)
+        return usage(
+            error,
+            "no rootfs: where the program lies, and what may be beside it, cannot be told without "
+            "/proc (%s); mount -t proc proc /proc, or name a directory with --rootfs",
+            strerrordesc_np(errno));
     return usage(error,
                  "no rootfs: `make rootfs` builds one; or name a directory with --rootfs, or "
                  "in MAYFLY_ROOTFS");

@@ -30,6 +30,13 @@ static enum probe_answer probe(const struct policy *policy UNUSED, const struct 
                                struct probe *why) {
     if (!host->proc_masked)
         return PROBE_YES;
+    if (host->proc_missing)
+        return (void)snprintf(why->why, sizeof(why->why),
+                              "no proc is mounted on this host's /proc, and the "
+                              "kernel then refuses a fresh one to a user namespace"),
+               (void)snprintf(why->remedy, sizeof(why->remedy),
+                              "mount -t proc proc /proc, as root"),
+               PROBE_NO;
     (void)snprintf(why->why, sizeof(why->why),
                    "parts of this host's /proc are covered by other mounts (a container does so), "
                    "and the kernel then refuses a fresh proc to a user namespace");

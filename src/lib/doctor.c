@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/units.h"
 #include "control/cgroup_limit.h"
 #include "control/control.h"
 #include "lib/attacks.h"
@@ -29,6 +30,7 @@
 struct full_report {
     struct mayfly_report pub;
     struct arena arena;
+    bool starved; /* of memory: the trial's program, which takes none, would not notice */
 };
 
 void mayfly_report_free(struct mayfly_report *report) {
@@ -62,7 +64,13 @@ static const struct {
     unsigned since;
 } needs[] = {
     {TRY_CLONE3, CTL_PID, KERNEL(5, 5)},
-    {TRY_NAMESPACES, CTL_USER, 0},
+    {TRY_NS_USER, CTL_USER, 0},
+    {TRY_NS_PID, CTL_PID, 0},
+    {TRY_NS_MNT, CTL_MOUNT, 0},
+    {TRY_NS_NET, CTL_NET, 0},
+    {TRY_NS_IPC, CTL_IPC, 0},
+    {TRY_NS_UTS, CTL_UTS, 0},
+    {TRY_NS_CGROUP, CTL_CGROUPNS, 0},
     {TRY_PRIVATE, CTL_MOUNT, 0},
     {TRY_OPEN_TREE, CTL_MOUNT, KERNEL(5, 2)},
     {TRY_SETATTR, CTL_MOUNT, KERNEL(5, 12)},
@@ -80,8 +88,22 @@ static const char unconfined[] =
     "seccomp, or "
     "seccomp=unconfined; Kubernetes: securityContext.seccompProfile.type: Unconfined";
 
-static void words_refused(enum try t, unsigned since, int answer, const struct host *host,
-                          char *why, size_t why_size, char *remedy, size_t remedy_size) {
+/* As the kernel's sysctls name the kinds of namespaces: the one that this try makes. */
+static const char *space_of(enum try t) {
+    static const char *const names[TRY__N] = {
+        [TRY_NS_USER] = "user",     [TRY_NS_PID] = "pid",   [TRY_NS_MNT] = "mnt",
+        [TRY_NS_NET] = "net",       [TRY_NS_IPC] = "ipc",   [TRY_NS_UTS] = "uts",
+        [TRY_NS_CGROUP] = "cgroup", [TRY_OPEN_TREE] = "mnt"};
+
+    return names[t];
+}
+
+static void words_refused(enum try t, unsigned since, const struct tried *tried,
+                          const struct host *host, char *why, size_t why_size, char *remedy,
+                          size_t remedy_size) {
+    int answer = tried->answer[t];
+    const char *space = space_of(t);
+
     if (since && host->kernel < since && answer == -ENOSYS) {
         set(why, why_size, "%s needs Linux %u.%u; this is %s", try_name(t), since >> 16,
             since & 0xffff, host->release);
@@ -99,11 +121,22 @@ static void words_refused(enum try t, unsigned since, int answer, const struct h
             "(podman), procMount: Unmasked (Kubernetes)");
         return;
     }
-    if (answer == -ENOSPC || answer == -EUSERS) {
-        set(why, why_size, "no more namespaces may be made here (%s)", errno_name(answer));
+    if (space && (answer == -ENOSPC || answer == -EUSERS)) {
+        set(why, why_size, "no more %s namespaces may be made here (%s)", space,
+            errno_name(answer));
         set(remedy, remedy_size,
-            "as root: sysctl -w user.max_user_namespaces=10000, and likewise any other "
-            "user.max_*_namespaces that is low");
+            "as root, here or in the user namespace around this one: sysctl -w "
+            "user.max_%s_namespaces=10000",
+            space);
+        return;
+    }
+    if (t == TRY_NS_USER && answer == -EPERM && tried->in_chroot) {
+        set(why, why_size,
+            "this process is in a chroot, where the kernel makes no user namespaces (EPERM, "
+            "user_namespaces(7))");
+        set(remedy, remedy_size,
+            "run mayfly outside of it with --rootfs DIR, or enter the directory with pivot_root (a "
+            "container, systemd-nspawn) rather than chroot");
         return;
     }
     if (answer == -EAGAIN || answer == -ENOMEM) {
@@ -128,7 +161,7 @@ static void override(struct mayfly_check *c, enum control_id id, const struct ho
         if (needs[i].control != id || answer >= 0)
             continue;
         c->answer = 0;
-        words_refused(needs[i].t, needs[i].since, answer, host, c->why, sizeof(c->why), c->remedy,
+        words_refused(needs[i].t, needs[i].since, tried, host, c->why, sizeof(c->why), c->remedy,
                       sizeof(c->remedy));
     }
 }
@@ -146,8 +179,19 @@ static void split_remedy(struct mayfly_check *c, enum control_id id) {
     SET(c->remedy, "%s", semicolon + 2);
 }
 
+/* The box's devices are the host's. */
+static void need_devices(struct mayfly_check *c, enum control_id id,
+                         const struct surroundings *around) {
+    if (id != CTL_DEV || !around->no_device[0])
+        return;
+    c->answer = 0;
+    SET(c->why, "the host has no %s, and a box's devices are the host's", around->no_device);
+    SET(c->remedy, "as root: mount -t devtmpfs none /dev");
+}
+
 static void check(enum control_id id, const struct policy *policy, const struct host *host,
-                  const struct tried *tried, struct mayfly_check *ret) {
+                  const struct tried *tried, const struct surroundings *around,
+                  struct mayfly_check *ret) {
     const struct control *c = controls[id];
     struct buf how = {0}, effort = {0};
     struct probe probe = {0};
@@ -166,6 +210,7 @@ static void check(enum control_id id, const struct policy *policy, const struct 
     SET(ret->remedy, "%s", probe.remedy);
     split_remedy(ret, id);
     override(ret, id, host, tried);
+    need_devices(ret, id, around);
     doctor_how(id, policy, host, &how);
     from_buf(&how, ret->how, sizeof(ret->how));
     if (ret->answer == 0)
@@ -197,14 +242,14 @@ static bool cost(struct full_report *r, struct mayfly_check *c, uint64_t missing
 }
 
 static bool add_checks(struct full_report *r, const struct policy *policy, const struct host *host,
-                       const struct tried *tried) {
+                       const struct tried *tried, const struct surroundings *around) {
     struct mayfly_check *checks = arena_alloc(&r->arena, CTL__N * sizeof(*checks));
     uint64_t missing = 0;
 
     if (!checks)
         return false;
     for (int i = 0; i < CTL__N; i++) {
-        check((enum control_id)i, policy, host, tried, &checks[i]);
+        check((enum control_id)i, policy, host, tried, around, &checks[i]);
         if (checks[i].answer != 1)
             missing |= BIT(i);
     }
@@ -282,7 +327,9 @@ static void look_at_ids(struct full_report *r, const struct host *host) {
     struct mayfly_look *l = look(r, "subordinate ids", ids->kind != IDMAP_SINGLE);
     const char *semicolon = strstr(ids->why_single, "; ");
 
-    if (ids->kind == IDMAP_BLOCK)
+    if (host->proc_missing)
+        SET(l->found, "cannot be told without /proc");
+    else if (ids->kind == IDMAP_BLOCK)
         SET(l->found, "not needed: root has ids of its own for boxes");
     else if (ids->kind == IDMAP_SUBID)
         SET(l->found, "%u uids from %u, %u gids from %u", ids->sub_uid.count, ids->sub_uid.start,
@@ -331,7 +378,7 @@ static void look_at_calls(struct full_report *r, const struct host *host,
         if (answer >= 0)
             continue;
         l = look(r, try_name(needs[i].t), false);
-        words_refused(needs[i].t, needs[i].since, answer, host, l->found, sizeof(l->found),
+        words_refused(needs[i].t, needs[i].since, tried, host, l->found, sizeof(l->found),
                       l->remedy, sizeof(l->remedy));
     }
     if (!l) {
@@ -372,15 +419,44 @@ static void look_at_limits(struct full_report *r, const struct host *host,
             few ? "ulimit -u 1024" : "");
 }
 
-static bool add_looks(struct full_report *r, const struct host *host, const struct tried *tried,
-                      const struct surroundings *around) {
-    r->pub.looks = arena_alloc(&r->arena, (TRY__N + 5) * sizeof(*r->pub.looks));
+/* Limits of memory that a box inherits; an interpreter that cannot map its libraries ends before it begins. */
+static void look_at_memory(struct full_report *r, const struct policy *policy,
+                           const struct surroundings *around) {
+    const uint64_t least = UINT64_C(64) << 20;
+    char space[32], data[32], none[] = "no limit";
+
+    if (MIN(around->max_space, around->max_data) >= policy->memory_bytes)
+        return;
+    r->starved = MIN(around->max_space, around->max_data) < least;
+    struct mayfly_look *l = look(r, "inherited limits of memory", false);
+    SET(l->found, "address space %s, data %s for each process, which a box inherits%s",
+        around->max_space == UINT64_MAX ? none
+                                        : format_bytes(around->max_space, space, sizeof(space)),
+        around->max_data == UINT64_MAX ? none : format_bytes(around->max_data, data, sizeof(data)),
+        r->starved ? ": too little for an interpreter" : ": less than its own limit");
+    SET(l->remedy, "ulimit -v unlimited; ulimit -d unlimited");
+}
+
+static void look_at_sys(struct full_report *r, const struct host *host) {
+    if (!host->sys_hidden || host->proc_missing)
+        return;
+    struct mayfly_look *l = look(r, "/proc/sys", false);
+    SET(l->found,
+        "is covered, so settings cannot be read there: user namespaces were tried instead");
+    SET(l->remedy, "umount /proc/sys, as root");
+}
+
+static bool add_looks(struct full_report *r, const struct policy *policy, const struct host *host,
+                      const struct tried *tried, const struct surroundings *around) {
+    r->pub.looks = arena_alloc(&r->arena, (TRY__N + 7) * sizeof(*r->pub.looks));
     if (!r->pub.looks)
         return false;
     look_at_ids(r, host);
     look_at_delegation(r, host, around);
     look_at_calls(r, host, tried);
     look_at_limits(r, host, around);
+    look_at_memory(r, policy, around);
+    look_at_sys(r, host);
     return true;
 }
 
@@ -397,8 +473,8 @@ struct mayfly_report *doctor_report(const struct policy *policy, const struct ho
     }
     *r = (struct full_report){.arena = arena, .pub = {.root = host->ids.uid == 0, .trial = -1}};
     SET(r->pub.kernel, "%s", host->release);
-    if (!add_checks(r, policy, host, tried) || !add_features(r, host, tried) ||
-        !add_looks(r, host, tried, around)) {
+    if (!add_checks(r, policy, host, tried, around) || !add_features(r, host, tried) ||
+        !add_looks(r, policy, host, tried, around)) {
         mayfly_report_free(&r->pub);
         return NULL;
     }
@@ -406,21 +482,30 @@ struct mayfly_report *doctor_report(const struct policy *policy, const struct ho
 }
 
 void doctor_conclude(struct mayfly_report *report) {
-    report->ready = report->trial != 0;
+    report->ready = report->trial != 0 && !((struct full_report *)report)->starved;
     for (size_t i = 0; i < report->n_checks; i++)
         report->ready = report->ready && report->checks[i].answer != 0;
 }
 
+static const char *const dev_names[] = {"null", "zero", "full", "random", "urandom"};
+
 static void look_around(const char *asked, struct surroundings *ret) {
     char path[4096];
-    struct rlimit files = {0}, processes = {0};
+    struct rlimit files = {0}, processes = {0}, space = {0}, data = {0};
 
     (void)getrlimit(RLIMIT_NOFILE, &files);
     (void)getrlimit(RLIMIT_NPROC, &processes);
+    (void)getrlimit(RLIMIT_AS, &space);
+    (void)getrlimit(RLIMIT_DATA, &data);
     *ret = (struct surroundings){.has_bus = delegate_has_bus(),
                                  .has_helper = delegate_find(path, sizeof(path)),
                                  .max_files = files.rlim_cur,
-                                 .max_processes = processes.rlim_cur};
+                                 .max_processes = processes.rlim_cur,
+                                 .max_space = space.rlim_cur,
+                                 .max_data = data.rlim_cur};
+    for (size_t i = 0; i < ARRAY_LEN(dev_names) && !ret->no_device[0]; i++)
+        if (snprintf(path, sizeof(path), "/dev/%s", dev_names[i]) > 0 && access(path, F_OK) < 0)
+            SET(ret->no_device, "%s", path);
     (void)str_copy(ret->asked, sizeof(ret->asked), asked);
 }
 

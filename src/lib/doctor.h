@@ -14,6 +14,8 @@ struct surroundings {
     bool has_bus, has_helper;          /* a user manager's socket; mayfly-delegate */
     char asked[320];                   /* why asking it was in vain; "" */
     uint64_t max_files, max_processes; /* soft limits */
+    uint64_t max_space, max_data;      /* RLIMIT_AS and RLIMIT_DATA */
+    char no_device[32];                /* one that is not in the host's /dev; "" */
 };
 
 /* Pure: from a policy, a host and what was tried there, all but the trial. NULL when memory is out. */

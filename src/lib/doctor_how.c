@@ -54,9 +54,10 @@ static void how_deadline(const struct policy *policy, const struct host *host, s
     if (i >= 0)
         buf_printf(out, "is counted by cgroup%d", host->cg.hier[i].version);
     else
-        buf_puts(out, policy->best_effort
-                          ? "is summed up from /proc"
-                          : "is counted by no cgroup here, so --cpu-time is refused");
+        buf_puts(out,
+                 policy->best_effort
+                     ? "is summed up from /proc"
+                     : "is counted by no cgroup here, so --cpu-time takes --limits=best-effort");
 }
 
 static void how_user(const struct host *host, struct buf *out) {

@@ -185,18 +185,6 @@ void hint_noexec(struct hints *h) {
              "loaded, these are noexec");
 }
 
-/* A segment of a library is not mapped for two reasons: it lies in a noexec place, or a limit of each process's memory
- * is reached. A name without a place may be either, so then there must be no such limit. */
-void hint_not_mapped(const struct hint_source *s, struct span path, struct hints *h) {
-    bool limited = s->given.own_limits || s->plan->watch_memory_bytes ||
-                   rlimit_of(s->plan->policy, RLIMIT_AS, UINT64_MAX) != UINT64_MAX ||
-                   rlimit_of(s->plan->policy, RLIMIT_DATA, UINT64_MAX) != UINT64_MAX;
-    bool absolute = path.len && *path.at == '/';
-
-    if (absolute ? hint_noexec_place(s->plan, path) : !limited)
-        hint_noexec(h);
-}
-
 /* A cgroup does not refuse memory, it kills: a refusal is the kernel's word on an absurd size, unless a limit of each
  * process's memory holds. */
 void hint_no_memory(const struct hint_source *s, struct hints *h) {

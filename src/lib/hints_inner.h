@@ -25,8 +25,6 @@ void hints_of_shell(const struct hint_source *s, struct hints *h);
 void hint_read_only(const struct hint_source *s, struct span path, struct hints *h);
 void hint_no_access(const struct hint_source *s, struct span path, struct hints *h);
 void hint_noexec(struct hints *h);
-/* A library whose segments could not be mapped: by noexec, or by a limit on memory? */
-void hint_not_mapped(const struct hint_source *s, struct span path, struct hints *h);
 void hint_no_memory(const struct hint_source *s, struct hints *h);
 void hint_full(const struct hint_source *s, struct span path, bool no_inode, struct hints *h);
 void hint_no_network(bool name, struct hints *h);

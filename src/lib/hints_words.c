@@ -258,6 +258,13 @@ static void shells_missing(const struct hint_source *s, const struct traceback *
         hint_no_command(s, name, h);
 }
 
+/* A segment is not mapped where the library lies in a noexec place, or where a limit of memory is reached: that of the
+ * code, of --ulimit, or one that the caller brought along. A name without a place may be either. */
+static void not_mapped(const struct hint_source *s, struct span path, struct hints *h) {
+    if (hint_noexec_place(s->plan, path))
+        hint_noexec(h);
+}
+
 /* SQLite does not say which file. The line that opens it does, if it holds the name itself. */
 static void no_database(const struct hint_source *s, const struct traceback *t, struct hints *h) {
     struct span head, rest, path;
@@ -294,7 +301,7 @@ void hints_of_python(const struct hint_source *s, const struct traceback *t, str
                  "input() has nothing to read: there is no terminal, and no input was given");
     else if ((span_is(t->type, "OSError") || span_is(t->type, "ImportError")) &&
              span_chop(&name, ": failed to map segment from shared object"))
-        hint_not_mapped(s, name, h);
+        not_mapped(s, name, h);
     else if (span_is(t->type, "sqlite3.OperationalError") &&
              span_is(t->message, "unable to open database file"))
         no_database(s, t, h);
@@ -459,7 +466,7 @@ void hints_of_shell(const struct hint_source *s, struct hints *h) {
     } else if (span_chop(&line, ": failed to map segment from shared object")) {
         static const char loading[] = ": error while loading shared libraries: ";
         if (s->exit_code == 127 && span_before(line, loading, &name))
-            hint_not_mapped(s, span_slice(line, name.len + strlen(loading), line.len), h);
+            not_mapped(s, span_slice(line, name.len + strlen(loading), line.len), h);
     } else if (is_shell(ran) && span_is(line, "File size limit exceeded") &&
                s->exit_code == 128 + SIGXFSZ) {
         hint_file_size(s, h);

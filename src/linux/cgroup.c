@@ -314,6 +314,10 @@ static void detect_hybrid(const struct cg_source *src, const char *fs_root, cons
         if (ret->where[c] < 0 && m->v1[c].target[0])
             cg_v1_detect(&m->v1[c], known ? own : NULL, parent_in(&m->v1[c], src->parent, fs_root),
                          (enum cg_controller)c, ret);
+        else if (ret->where[c] < 0 && !*mountinfo)
+            cg_why(ret, (enum cg_controller)c,
+                   "cgroups cannot be found without /proc/self/mountinfo; as root: mount -t proc "
+                   "proc /proc");
         else if (ret->where[c] < 0)
             cg_why(ret, (enum cg_controller)c,
                    "no cgroup file system with the %s controller is mounted; as root: mount -t "

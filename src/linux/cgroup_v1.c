@@ -52,6 +52,12 @@ void cg_v1_detect(const struct cg_mount *m, const char *own, const char *parent,
                "%s is read-only, so no %s; in a container: --cgroupns=private and a "
                "writable %s",
                h.parent, cg_uses[c], m->target);
+    else if (geteuid() == 0)
+        cg_why(ret, c,
+               "%s (v1) may not be written (%s), so no %s; root needs CAP_DAC_OVERRIDE for it, or "
+               "a cgroup that "
+               "its mode lets root write, named with --cgroup-parent",
+               h.parent, errno_name(denied), cg_uses[c]);
     else
         cg_why(ret, c,
                "cgroup %s (v1) is not yours, so no %s; as root: make a cgroup in every v1 "

@@ -196,8 +196,10 @@ static void why_denied(enum cg_controller c, const struct search *s, const char 
                "writable %s",
                dir, name, root);
     else if (geteuid() == 0)
-        cg_why(ret, c, "%s may not be written (%s), so no %s; mayfly needs a writable %s", dir,
-               strerrorname_np(-s->near.denied), name, root);
+        cg_why(ret, c,
+               "%s may not be written (%s), so no %s; mayfly needs a writable %s, and root "
+               "CAP_DAC_OVERRIDE where modes forbid it",
+               dir, errno_name(s->near.denied), name, root);
     else
         cg_why(ret, c,
                "cgroup %s is not yours, so no %s; run: systemd-run --user --scope -p "

@@ -150,9 +150,10 @@ static void read_users(struct host *h) {
 
     h->privileged = geteuid() == 0 && capable(CAP_SYS_ADMIN);
     h->extra_groups = count_extra_groups();
-    /* Where /proc/sys is hidden we assume that they work: the clone will tell. */
+    /* Where /proc/sys is hidden, or something is mounted over it, we assume that they work: the clone will tell. */
+    h->sys_hidden = access("/proc/sys/kernel", F_OK) < 0;
     h->max_user_namespaces = sysctl_number(h, "/proc/sys/user/max_user_namespaces",
-                                           access("/proc/sys", F_OK) ? UINT64_MAX : 0, UINT64_MAX);
+                                           h->sys_hidden ? UINT64_MAX : 0, UINT64_MAX);
     h->userns_clone_off = sysctl_number(h, "/proc/sys/kernel/unprivileged_userns_clone", 1, 1) == 0;
     /* A program with an AppArmor profile of its own may be allowed what the rest is not. */
     h->userns_apparmor =
@@ -214,9 +215,11 @@ static bool is_proc_masked(struct host *h) {
 
     if (dir < 0 || fstat(dir, &top) < 0 || fstatfs(dir, &fs) < 0) {
         unread(h, -errno);
+        h->proc_missing = dir < 0 && errno == ENOENT;
         return true; /* none in sight is as good as a covered one */
     }
-    if (fs.f_type != PROC_SUPER_MAGIC)
+    h->proc_missing = fs.f_type != PROC_SUPER_MAGIC;
+    if (h->proc_missing)
         return true;
     for (size_t i = 0; i < ARRAY_LEN(covered); i++)
         if (fstatat(dir, covered[i], &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_dev != top.st_dev) {

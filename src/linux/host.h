@@ -26,6 +26,8 @@ struct host {
     bool userns_clone_off;        /* Debian's kernel.unprivileged_userns_clone is 0 */
     bool
         userns_apparmor; /* AppArmor restricts user namespaces, and we have no profile of our own */
+    bool proc_missing;   /* no proc is mounted on /proc */
+    bool sys_hidden;     /* /proc/sys cannot be seen: missing, or something is mounted over it */
     bool proc_masked; /* something is mounted over parts of our /proc: a new proc is then refused */
     unsigned extra_groups; /* supplementary groups other than our own gid */
 

@@ -325,21 +325,42 @@ int idmap_extents(const struct idmap_facts *f, uint32_t slot, uint32_t payload_i
 
 /* ------------------------------------------------------------------ lease */
 
+/* What to do about a directory or file of locks that cannot be opened: by default it is one that is in the way. */
+static const char *lock_remedy(int code) {
+    switch (code) {
+    case EROFS:
+        return "remount that file system writable, or mount a tmpfs on the "
+               "directory above";
+    case ENOSPC:
+    case EDQUOT:
+        return "free some space, or inodes, there";
+    case EACCES:
+    case EPERM:
+        return "root that lacks CAP_DAC_OVERRIDE may not go where it owns nothing: give it back, "
+               "or chown the "
+               "directory";
+    default:
+        return errno_remedy(code, "remove it; mayfly makes it anew");
+    }
+}
+
 /* The directory must be ours alone: who can write there can take our slots, or lead us to another
  * file. */
 static int open_lock_dir(const char *path, struct err *err) {
     struct stat st;
 
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return err_errno(err, ERR_SETUP, -errno, "user", "its parent must exist and be writable",
+        return err_errno(err, ERR_SETUP, -errno, "user",
+                         errno == EROFS || errno == ENOSPC
+                             ? lock_remedy(errno)
+                             : "its parent must exist and be writable",
                          "mkdir %s", path);
     int fd _cleanup_fd_ = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
         return err_set(err, ERR_SETUP, -ENOTDIR, "user", "remove it; mayfly makes it anew",
                        "%s is a symbolic link or not a directory", path);
     if (fd < 0 || fstat(fd, &st) < 0)
-        return err_errno(err, ERR_SETUP, -errno, "user",
-                         errno_remedy(errno, "remove it; mayfly makes it anew"), "open %s", path);
+        return err_errno(err, ERR_SETUP, -errno, "user", lock_remedy(errno), "open %s", path);
     if (st.st_uid != geteuid())
         return err_set(err, ERR_SETUP, -EPERM, "user", "its owner or root must remove it",
                        "%s belongs to uid %u, not to uid %u", path, st.st_uid, geteuid());
@@ -362,8 +383,7 @@ int idmap_lease(const struct idmap_facts *f, uint32_t *ret_slot, int *ret_fd, st
         return dir;
     int fd _cleanup_fd_ = openat(dir, "ids.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return err_errno(err, ERR_SETUP, -errno, "user",
-                         errno_remedy(errno, "remove it; mayfly makes it anew"), "open %s/ids.lock",
+        return err_errno(err, ERR_SETUP, -errno, "user", lock_remedy(errno), "open %s/ids.lock",
                          f->lock_dir);
 
     /* Boxes started at the same time begin at different slots, so they do not walk through each

@@ -12,23 +12,33 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fd.h"
+#include "linux/procfs.h"
 #include "linux/sys.h"
 
 #include "base/banned.h"
 
-enum { PATIENCE_MS = 5000 };
+enum { PATIENCE_MS = 5000, MOUNTINFO_LIMIT_BYTES = 16 << 20 };
 
 const char *try_name(enum try t) {
     static const char *const names[] = {
         [TRY_CLONE3] = "clone3(2)",
-        [TRY_NAMESPACES] = "clone3(2) with new namespaces",
+        [TRY_NS_USER] = "clone3(2) with a new user namespace",
+        [TRY_NS_PID] = "clone3(2) with a new pid namespace",
+        [TRY_NS_MNT] = "clone3(2) with a new mount namespace",
+        [TRY_NS_NET] = "clone3(2) with a new net namespace",
+        [TRY_NS_IPC] = "clone3(2) with a new ipc namespace",
+        [TRY_NS_UTS] = "clone3(2) with a new uts namespace",
+        [TRY_NS_CGROUP] = "clone3(2) with a new cgroup namespace",
         [TRY_PRIVATE] = "mount(2)",
         [TRY_OPEN_TREE] = "open_tree(2)",
         [TRY_SETATTR] = "mount_setattr(2)",
@@ -63,13 +73,23 @@ static int filter(unsigned flags) {
     return said(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &prog));
 }
 
+static const struct {
+    enum try t;
+    uint64_t flag;
+} spaces[] = {
+    {TRY_NS_USER, CLONE_NEWUSER},     {TRY_NS_PID, CLONE_NEWPID}, {TRY_NS_MNT, CLONE_NEWNS},
+    {TRY_NS_NET, CLONE_NEWNET},       {TRY_NS_IPC, CLONE_NEWIPC}, {TRY_NS_UTS, CLONE_NEWUTS},
+    {TRY_NS_CGROUP, CLONE_NEWCGROUP},
+};
+
 /* In the new namespaces. */
 static void try_inside(struct tried *t) {
     struct mount_attr ro = {.attr_set = MOUNT_ATTR_RDONLY};
     int *a = t->answer, mount_fd = -1, proc_fd = -1;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-    a[TRY_NAMESPACES] = 0;
+    for (size_t i = 0; i < ARRAY_LEN(spaces); i++)
+        a[spaces[i].t] = 0;
     a[TRY_PRIVATE] = said(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL));
     int tree = sys_open_tree(AT_FDCWD, "/", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
     a[TRY_OPEN_TREE] = said(tree);
@@ -102,6 +122,51 @@ static void wait_for(pid_t pid, int pidfd) {
         (void)close(pidfd);
 }
 
+/* A process in a chroot sees none of the mounts above its root, so none on "/", unless that is a mount point; then only
+ * joining the mount namespace it is in tells, which puts a process (of root's) back on the true root. */
+static bool in_chroot(void) {
+    char *text _cleanup_free_ = NULL, line[4096];
+    struct mount_info m;
+    struct statx before, after; /* by the mount: a bind mount of the root has the root's inode */
+    bool on_root = false;
+
+    if (file_read_all_at(AT_FDCWD, "/proc/self/mountinfo", MOUNTINFO_LIMIT_BYTES, &text, NULL) < 0)
+        return false;
+    for (const char *at = text; proc_next_mount(&at, line, sizeof(line), &m);)
+        on_root = on_root || strcmp(m.target, "/") == 0;
+    if (!on_root)
+        return true;
+    int fd _cleanup_fd_ = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || statx(AT_FDCWD, "/", 0, STATX_MNT_ID, &before) < 0 ||
+        setns(fd, CLONE_NEWNS) < 0 || statx(AT_FDCWD, "/", 0, STATX_MNT_ID, &after) < 0)
+        return false;
+    return before.stx_mask & STATX_MNT_ID && before.stx_mnt_id != after.stx_mnt_id;
+}
+
+/* All at once was refused: which one is it? Each is tried with a user namespace, which gives the right to the others. */
+static void try_each(struct tried *t, int all) {
+    bool found = false;
+
+    for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
+        int pidfd = -1;
+        struct clone_args args = {.flags = CLONE_PIDFD | CLONE_NEWUSER | spaces[i].flag,
+                                  .pidfd = (uint64_t)(uintptr_t)&pidfd,
+                                  .exit_signal = SIGCHLD};
+        pid_t pid = sys_clone3(&args, sizeof(args));
+        if (pid == 0)
+            _exit(0);
+        t->answer[spaces[i].t] = said(pid);
+        found = found || pid < 0;
+        if (pid > 0)
+            wait_for(pid, pidfd);
+        else if (spaces[i].t == TRY_NS_USER)
+            break;
+    }
+    if (!found)
+        t->answer[TRY_NS_USER] = all;
+    t->in_chroot = t->answer[TRY_NS_USER] == -EPERM && in_chroot();
+}
+
 /* In a child of the caller's, so that nothing of this is left in it. */
 static void try_outside(struct tried *t) {
     const uint64_t namespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET |
@@ -124,7 +189,7 @@ static void try_outside(struct tried *t) {
     if (pid == 0)
         try_inside(t);
     if (pid < 0)
-        t->answer[TRY_NAMESPACES] = -errno;
+        try_each(t, -errno);
     else
         wait_for(pid, pidfd);
     _exit(0);

@@ -11,8 +11,14 @@
 #include "base/defs.h"
 
 enum try {
-    TRY_CLONE3,     /* clone3(2) at all, with a pidfd */
-    TRY_NAMESPACES, /* … of a process in seven new namespaces */
+    TRY_CLONE3,  /* clone3(2) at all, with a pidfd */
+    TRY_NS_USER, /* … of a process in a new user namespace */
+    TRY_NS_PID,  /* … and, with it, in a new one of each other kind */
+    TRY_NS_MNT,
+    TRY_NS_NET,
+    TRY_NS_IPC,
+    TRY_NS_UTS,
+    TRY_NS_CGROUP,
     TRY_PRIVATE,    /* mount(2): making mounts private */
     TRY_OPEN_TREE,  /* open_tree(2) of the root */
     TRY_SETATTR,    /* mount_setattr(2) on it: read-only, recursively */
@@ -28,6 +34,7 @@ enum { TRIED_NOT = 1 };
 
 struct tried {
     int answer[TRY__N]; /* 0: works; -errno; TRIED_NOT: not come to */
+    bool in_chroot;     /* looked at where a user namespace is refused: a chroot is a reason */
 };
 
 void host_try(struct tried *ret);

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
@@ -165,6 +166,93 @@ static void a_masked_proc(void **state) {
     diagnoses(mask_proc, "covered", "systempaths=unconfined");
 }
 
+static bool cover_sys(void) {
+    return private_mounts() && mount("none", "/proc/sys", "tmpfs", MS_RDONLY, NULL) == 0;
+}
+
+static bool no_proc(void) { return private_mounts() && umount2("/proc", MNT_DETACH) == 0; }
+
+static bool no_devices(void) {
+    return private_mounts() && mount("none", "/dev", "tmpfs", 0, NULL) == 0;
+}
+
+static bool in_chroot(void) {
+    return private_mounts() && mount("/", "/mnt", NULL, MS_BIND | MS_REC, NULL) == 0 &&
+           chroot("/mnt") == 0 && chdir("/") == 0;
+}
+
+static bool little_space(void) {
+    struct rlimit little = {8 << 20, 8 << 20};
+
+    return setrlimit(RLIMIT_AS, &little) == 0;
+}
+
+/* What it says of a host is what is so there, and nothing that is not. */
+static void odd_hosts_of_roots(void **state) {
+    static const struct {
+        bool (*make)(void);
+        const char *cause, *remedy, *never;
+    } hosts[] = {
+        {cover_sys, "/proc/sys: is covered", "umount /proc/sys", "switched off"},
+        {no_proc, "no proc is mounted", "mount -t proc proc /proc", "cgroup2 none"},
+        {no_devices, "the host has no /dev/null", "mount -t devtmpfs", "proc        a read-only"},
+        {in_chroot, "this process is in a chroot", "pivot_root", "seccomp filter of a container"},
+    };
+    const char *const words[] = {"doctor", NULL};
+
+    (void)state;
+    if (geteuid() != 0)
+        live_skip("root", "only root can make such");
+    for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
+        diagnoses(hosts[i].make, hosts[i].cause, hosts[i].remedy);
+        struct answer *a = program_on(hosts[i].make, words);
+        if (strstr(a->out, hosts[i].never))
+            fail_msg("\"%s\"?\n%s", hosts[i].never, a->out);
+        free(a);
+    }
+}
+
+static void limits_that_leave_no_room_for_an_interpreter(void **state) {
+    const char *const words[] = {"doctor", NULL};
+    struct answer *a = program_on(little_space, words);
+
+    (void)state;
+    if (a->exit_code != 1 || !strstr(a->out, "address space 8 MiB") ||
+        !strstr(a->out, "ulimit -v unlimited"))
+        fail_msg("exit %d\n%s%s", a->exit_code, a->out, a->err);
+    free(a);
+}
+
+/* Each kind of namespace has a count of its own, in each user namespace. */
+static bool only_too_few(const char *kind) {
+    char map[64], path[64];
+    unsigned uid = (unsigned)geteuid();
+
+    if (unshare(CLONE_NEWUSER) < 0)
+        return false;
+    (void)snprintf(map, sizeof(map), "0 %u 1", uid);
+    (void)snprintf(path, sizeof(path), "/proc/sys/user/max_%s_namespaces", kind);
+    return write_text("/proc/self/uid_map", map) && write_text("/proc/self/setgroups", "deny") &&
+           write_text("/proc/self/gid_map", map) && write_text(path, "0");
+}
+
+static bool no_net(void) { return only_too_few("net"); }
+static bool no_cgroup(void) { return only_too_few("cgroup"); }
+static bool no_mnt(void) { return only_too_few("mnt"); }
+
+static void a_count_of_namespaces_that_is_used_up_is_named(void **state) {
+    static const struct {
+        bool (*make)(void);
+        const char *control, *sysctl;
+    } kinds[] = {{no_net, "NO       net ", "user.max_net_namespaces=10000"},
+                 {no_cgroup, "NO       cgroupns ", "user.max_cgroup_namespaces=10000"},
+                 {no_mnt, "NO       mount ", "user.max_mnt_namespaces=10000"}};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+        diagnoses(kinds[i].make, kinds[i].control, kinds[i].sysctl);
+}
+
 static bool read_only_cgroups(void) {
     static const char *const mounts[] = {"",      "/memory", "/cpu", "/cpu,cpuacct",
                                          "/pids", "/unified"};
@@ -263,6 +351,9 @@ int main(void) {
         cmocka_unit_test(it_exits_with_0_exactly_where_a_default_run_works),
         cmocka_unit_test(a_library_gets_the_same_report),
         cmocka_unit_test(a_masked_proc),
+        cmocka_unit_test(odd_hosts_of_roots),
+        cmocka_unit_test(limits_that_leave_no_room_for_an_interpreter),
+        cmocka_unit_test(a_count_of_namespaces_that_is_used_up_is_named),
         cmocka_unit_test(cgroups_that_are_mounted_read_only),
         cmocka_unit_test(user_namespaces_that_are_switched_off),
         cmocka_unit_test(a_filter_around_us_that_refuses_what_a_box_needs),

@@ -49,7 +49,8 @@ static int set_up(void **state) {
     w->host.ids = (struct idmap_facts){
         .kind = IDMAP_BLOCK, .sub_uid = {1000000, 65536}, .block = 65536, .slots = 1};
     all_v2(&w->host);
-    w->around = (struct surroundings){.max_files = 1024, .max_processes = 4096};
+    w->around = (struct surroundings){
+        .max_files = 1024, .max_processes = 4096, .max_space = UINT64_MAX, .max_data = UINT64_MAX};
     *state = w;
     return w->policy ? 0 : -1;
 }
@@ -309,8 +310,67 @@ static void ubuntus_apparmor(void **state) {
 static void no_more_namespaces(void **state) {
     struct world *w = *state;
 
-    w->tried.answer[TRY_NAMESPACES] = -ENOSPC;
-    lacks(w, "user", "no more namespaces", "user.max_user_namespaces");
+    static const struct {
+        enum try t;
+        const char *control, *sysctl;
+    } kinds[] = {{TRY_NS_USER, "user", "user.max_user_namespaces"},
+                 {TRY_NS_PID, "pid", "user.max_pid_namespaces"},
+                 {TRY_NS_MNT, "mount", "user.max_mnt_namespaces"},
+                 {TRY_NS_NET, "net", "user.max_net_namespaces"},
+                 {TRY_NS_IPC, "ipc", "user.max_ipc_namespaces"},
+                 {TRY_NS_UTS, "uts", "user.max_uts_namespaces"},
+                 {TRY_NS_CGROUP, "cgroupns", "user.max_cgroup_namespaces"}};
+
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+        w->tried = (struct tried){0};
+        w->tried.answer[kinds[i].t] = -ENOSPC;
+        lacks(w, kinds[i].control, "no more", kinds[i].sysctl);
+        for (size_t j = 0; j < ARRAY_LEN(kinds); j++)
+            assert_int_equal(of(w, kinds[j].control)->answer, i == j ? 0 : 1);
+        mayfly_report_free(TAKE_PTR(w->report));
+    }
+}
+
+/* user_namespaces(7): EPERM in a chroot; no filter is to blame. */
+static void a_chroot_is_named(void **state) {
+    struct world *w = *state;
+
+    w->tried.answer[TRY_NS_USER] = -EPERM;
+    w->tried.in_chroot = true;
+    lacks(w, "user", "chroot", "pivot_root");
+    assert_null(strstr(of(w, "user")->why, "seccomp"));
+}
+
+static void a_host_without_proc_or_devices(void **state) {
+    struct world *w = *state;
+
+    w->host.proc_masked = w->host.proc_missing = w->host.sys_hidden = true;
+    w->host.max_user_namespaces = UINT64_MAX;
+    (void)str_copy(w->around.no_device, sizeof(w->around.no_device), "/dev/full");
+    lacks(w, "proc", "no proc is mounted", "mount -t proc");
+    lacks(w, "dev", "/dev/full", "devtmpfs");
+    assert_int_equal(of(w, "user")->answer, 1);
+}
+
+static void a_covered_proc_sys_is_no_setting(void **state) {
+    struct world *w = *state;
+
+    w->host.sys_hidden = true;
+    w->host.max_user_namespaces = UINT64_MAX;
+    says(look(w, "/proc/sys")->found, "covered");
+    assert_int_equal(of(w, "user")->answer, 1);
+}
+
+static void inherited_limits_of_memory_are_noted_and_little_is_no_host(void **state) {
+    struct world *w = *state;
+
+    w->around.max_data = UINT64_C(100) << 20;
+    says(look(w, "inherited limits of memory")->found, "data 100 MiB");
+    assert_true(w->report->ready);
+    mayfly_report_free(TAKE_PTR(w->report));
+    w->around.max_space = 8 << 20;
+    says(look(w, "inherited limits of memory")->remedy, "ulimit -v unlimited");
+    assert_false(w->report->ready);
 }
 
 /* ------------------------------------------------------------------ containers */
@@ -336,7 +396,7 @@ static void each_call_that_a_filter_refuses_is_named_with_its_control(void **sta
     static const struct {
         enum try t;
         const char *control, *name;
-    } calls[] = {{TRY_CLONE3, "pid", "clone3"},           {TRY_NAMESPACES, "user", "namespaces"},
+    } calls[] = {{TRY_CLONE3, "pid", "clone3"},           {TRY_NS_USER, "user", "user namespace"},
                  {TRY_PRIVATE, "mount", "mount(2)"},      {TRY_OPEN_TREE, "mount", "open_tree"},
                  {TRY_SETATTR, "mount", "mount_setattr"}, {TRY_TMPFS, "tmp", "fsopen"},
                  {TRY_MOVE_MOUNT, "mount", "move_mount"}, {TRY_PIVOT, "mount", "pivot_root"},
@@ -445,6 +505,10 @@ int main(void) {
         IN_WORLD(debians_switch),
         IN_WORLD(ubuntus_apparmor),
         IN_WORLD(no_more_namespaces),
+        IN_WORLD(a_chroot_is_named),
+        IN_WORLD(a_host_without_proc_or_devices),
+        IN_WORLD(a_covered_proc_sys_is_no_setting),
+        IN_WORLD(inherited_limits_of_memory_are_noted_and_little_is_no_host),
         IN_WORLD(a_masked_proc),
         IN_WORLD(a_new_proc_that_is_refused_for_no_visible_reason),
         IN_WORLD(each_call_that_a_filter_refuses_is_named_with_its_control),
