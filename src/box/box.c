@@ -97,7 +97,13 @@ static void exec_failed(struct box *box, int code) {
                       "a script needs a first line such as #!/bin/sh",
                       "%s: is not a program this machine can execute", name);
     else
-        (void)err_errno(&box->failure, ERR_NOT_EXECUTABLE, code, "", NULL, "%s: execve", name);
+        (void)err_errno(
+            &box->failure, ERR_NOT_EXECUTABLE, code, "",
+            code == -E2BIG
+                ? "arguments and environment together may be a quarter of the stack's limit "
+                  "(--ulimit stack), 6 MiB at most; hand data in as files"
+                : NULL,
+            "%s: execve", name);
 }
 
 /* A process of the box was gone before it could say why. */

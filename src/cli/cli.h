@@ -27,6 +27,7 @@ int cmd_doctor(const struct command *self, int argc, char **argv);
 int cmd_version(const struct command *self, int argc, char **argv);
 void help_run(const struct command *self);
 void help_short(const struct command *self);
+void help_gc(const struct command *self);
 
 /* What a command line asked for, beyond the policy. */
 struct request {

@@ -139,6 +139,18 @@ int cmd_doctor(const struct command *self, int argc, char **argv) {
     return status;
 }
 
+void help_gc(const struct command *self) {
+    help_short(self);
+    (void)fputs(
+        "\n"
+        "  --all    look through every cgroup hierarchy, for what runs with another "
+        "--cgroup-parent or from\n"
+        "           another login left; without it, only where a run started here makes its own\n"
+        "  --json   print the counts as JSON\n"
+        "\nExit status 1 when something could not be removed. Living runs are left alone.\n",
+        stdout);
+}
+
 int cmd_gc(const struct command *self, int argc, char **argv) {
     struct mayfly_gc_report report = {0};
     struct mayfly_error error = {0};

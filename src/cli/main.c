@@ -25,7 +25,7 @@ const struct command commands[] = {
     {"doctor", "[--verbose] [--json]",
      "say what this host can put in force and how, what is missing, the remedy, and what it costs",
      cmd_doctor, help_short},
-    {"gc", "[--all] [--json]", "collect what killed runs left behind", cmd_gc, help_short},
+    {"gc", "[--all] [--json]", "collect what killed runs left behind", cmd_gc, help_gc},
     {"version", "", "print the version", cmd_version, help_short},
     {NULL, NULL, NULL, NULL, NULL},
 };

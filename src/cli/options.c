@@ -149,19 +149,45 @@ static int read_code(struct request *rq, const char *path, struct mayfly_error *
                        : file_read_all_at(AT_FDCWD, path, MAX_CODE_BYTES, &rq->code, &rq->code_len);
 
     if (r == -EFBIG)
-        return usage(error, "%s: code of more than 64 MiB", path);
+        return usage(
+            error,
+            "%s: code of more than 64 MiB, the most that is taken; hand it in with --volume and "
+            "name it there: mayfly run … python3 -I /mnt/FILE",
+            from_stdin ? "standard input" : path);
     if (r < 0)
         return usage(error, "%s: %s", from_stdin ? "standard input" : path, strerrordesc_np(-r));
     return 0;
 }
 
+/* A file of settings. */
+static int read_settings(const char *flag, const char *path, char **ret_text, size_t *ret_len,
+                         struct mayfly_error *error) {
+    int r = file_read_all_at(AT_FDCWD, path, MAX_FILE_BYTES, ret_text, ret_len);
+
+    if (r == -EFBIG)
+        return usage(error, "%s: %s: is over 1 MiB, the most that is taken", flag, path);
+    return r < 0 ? usage(error, "%s: %s: %s", flag, path, strerrordesc_np(-r)) : 0;
+}
+
+/* "policy: memory: …" as "--policy: FILE: memory: …". */
+static int in_file(const char *path, int code, struct mayfly_error *error) {
+    char text[sizeof(error->message)];
+    const char *what = text;
+
+    (void)snprintf(text, sizeof(text), "%s", error->message);
+    if (strncmp(text, "policy: ", 8) == 0)
+        what += 8;
+    (void)snprintf(error->message, sizeof(error->message), "--policy: %.200s: %.250s", path, what);
+    return code;
+}
+
 static int read_policy(struct request *rq, const char *path, struct mayfly_error *error) {
     char *text = NULL;
     size_t len = 0;
-    int r = file_read_all_at(AT_FDCWD, path, MAX_FILE_BYTES, &text, &len);
+    int r = read_settings("--policy", path, &text, &len, error);
 
     if (r < 0)
-        return usage(error, "--policy: %s: %s", path, strerrordesc_np(-r));
+        return r;
     /* Where the file names a root, that one comes before the usual places. */
     if (!rq->have_policy) {
         struct mayfly_error ignored;
@@ -170,7 +196,7 @@ static int read_policy(struct request *rq, const char *path, struct mayfly_error
     }
     r = mayfly_policy_json(rq->policy, text, len, error);
     free(text);
-    return r;
+    return r < 0 ? in_file(path, r, error) : 0;
 }
 
 static int set_env(struct request *rq, const char *value, struct mayfly_error *error);
@@ -179,10 +205,10 @@ static int set_env(struct request *rq, const char *value, struct mayfly_error *e
 static int read_env_file(struct request *rq, const char *path, struct mayfly_error *error) {
     char *text = NULL, *save = NULL;
     size_t len = 0;
-    int r = file_read_all_at(AT_FDCWD, path, MAX_FILE_BYTES, &text, &len);
+    int r = read_settings("--env-file", path, &text, &len, error);
 
     if (r < 0)
-        return usage(error, "--env-file: %s: %s", path, strerrordesc_np(-r));
+        return r;
     if (strlen(text) != len)
         r = usage(error, "--env-file: %s: holds a NUL byte", path);
     for (char *line = strtok_r(text, "\n", &save); line && r == 0;
@@ -198,7 +224,7 @@ static int read_env_file(struct request *rq, const char *path, struct mayfly_err
 
 /* -e NAME takes the caller's value; unset, it is left out, as docker does. */
 static int set_env(struct request *rq, const char *value, struct mayfly_error *error) {
-    char entry[32768];
+    _cleanup_buf_ struct buf entry = {0};
     const char *own;
 
     if (!*value || strchr(value, '='))
@@ -206,9 +232,10 @@ static int set_env(struct request *rq, const char *value, struct mayfly_error *e
     own = getenv(value);
     if (!own)
         return 0;
-    if (snprintf(entry, sizeof(entry), "%s=%s", value, own) >= (int)sizeof(entry))
-        return usage(error, "--env: %s: its value is too long", value);
-    return mayfly_policy_set(rq->policy, "env", entry, error);
+    buf_printf(&entry, "%s=%s", value, own);
+    if (entry.failed)
+        return usage(error, "out of memory");
+    return mayfly_policy_set(rq->policy, "env", entry.data, error);
 }
 
 /* ------------------------------------------------------------------ flags */

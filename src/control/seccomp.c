@@ -98,6 +98,12 @@ static int custom(const char *path, const struct host *host, struct plan *plan,
     free(text);
     if (r < 0)
         return r;
+    if (profile.default_action == PROFILE_ALLOW || profile.default_action == PROFILE_LOG)
+        buf_puts(&plan->warnings, "seccomp: the profile's defaultAction allows, so it refuses only "
+                                  "the calls that it names, "
+                                  "and none that a newer kernel adds; a list of what is allowed, "
+                                  "with SCMP_ACT_ERRNO for the rest, is "
+                                  "safer\n");
     r = compile(&profile, true, plan, filter, err);
     /* The notification's descriptor is sent to the supervisor after the filter is loaded. */
     if (r == 0 && !allows(filter, SYS_sendmsg))

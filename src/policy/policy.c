@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/units.h"
@@ -275,6 +276,34 @@ static void check_targets(const struct policy *p, struct buf *faults) {
     }
 }
 
+/* The kernel's MAX_ARG_STRLEN: past it execve says no more than that a list is too long. */
+static size_t longest_text(void) {
+    long page = sysconf(_SC_PAGESIZE);
+
+    return 32 * (size_t)(page > 0 ? page : 4096);
+}
+
+static void check_lengths(const struct policy *p, struct buf *faults) {
+    const size_t most = longest_text();
+    char limit[32];
+
+    (void)format_bytes(most, limit, sizeof(limit));
+    for (int i = 0; i < p->n_env; i++) /* the value may be a secret */
+        if (strlen(p->env[i]) >= most)
+            fault(faults,
+                  "--env: %.*s: is longer than the kernel's %s for one variable; hand it in as a "
+                  "file, with "
+                  "--volume",
+                  (int)MIN(strcspn(p->env[i], "="), 64u), p->env[i], limit);
+    for (size_t i = 0; p->argv && p->argv[i]; i++)
+        if (p->argv[i] != POLICY_CODE && strlen(p->argv[i]) >= most)
+            fault(faults,
+                  "argument %zu of the command is longer than the kernel's %s for one; hand it in "
+                  "as a file, "
+                  "with --volume, or on standard input, with -i",
+                  i, limit);
+}
+
 int policy_check(const struct policy *p, struct buf *warn, struct err *err) {
     _cleanup_buf_ struct buf faults = {0};
 
@@ -284,6 +313,7 @@ int policy_check(const struct policy *p, struct buf *warn, struct err *err) {
         fault(&faults, "no command to run");
     if (p->memory_swap_bytes && p->memory_swap_bytes < p->memory_bytes)
         fault(&faults, "--memory-swap is memory and swap together, so at least --memory");
+    check_lengths(p, &faults);
     check_targets(p, &faults);
     check_tmpfs(p, warn);
     if (faults.failed)

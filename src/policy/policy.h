@@ -45,6 +45,9 @@ enum control_id {
 /* "memory", "nonewprivs", …: the name everywhere, in errors, the plan and the result. */
 const char *control_id_name(enum control_id id);
 
+enum {
+    POLICY_LEAST_FILES = 16
+}; /* of --ulimit nofile: the limit holds before the last descriptors are closed */
 enum { POLICY_TMPFS = 8, POLICY_BINDS = 32, POLICY_ENV = 256, POLICY_ULIMITS = 16 };
 
 struct policy_tmpfs {

@@ -23,6 +23,11 @@ static int bad(struct err *err, const char *flag, const char *value, const char 
     return err_set(err, ERR_USAGE, -EINVAL, "", NULL, "%s: \"%s\": %s", flag, value, why);
 }
 
+static int too_many(struct err *err, const char *flag, const char *value, int most) {
+    return err_set(err, ERR_USAGE, -EINVAL, "", NULL,
+                   "%s: \"%s\": too many of them, a box takes %d", flag, value, most);
+}
+
 static const char *copy(struct policy *p, const char *s, size_t len, struct err *err) {
     const char *c = arena_strndup(&p->arena, s, len);
 
@@ -121,7 +126,7 @@ static int set_ulimit(struct policy *p, const char *value, struct err *err) {
     size_t i = 0;
 
     if (p->n_ulimit == POLICY_ULIMITS)
-        return bad(err, "--ulimit", value, "too many of them");
+        return too_many(err, "--ulimit", value, POLICY_ULIMITS);
     while (eq && i < ARRAY_LEN(known) &&
            (strlen(known[i].name) != (size_t)(eq - value) ||
             strncmp(known[i].name, value, (size_t)(eq - value)) != 0))
@@ -141,6 +146,8 @@ static int set_ulimit(struct policy *p, const char *value, struct err *err) {
         return bad(err, "--ulimit", value, "the limits are whole numbers, soft at most hard");
     if (known[i].resource == RLIMIT_CORE && u->hard > 1)
         return bad(err, "--ulimit", value, "a core dump would run the host's handler");
+    if (known[i].resource == RLIMIT_NOFILE && u->soft < POLICY_LEAST_FILES)
+        return bad(err, "--ulimit", value, "a box takes 16 open files to be built, so no fewer");
     u->resource = known[i].resource;
     p->n_ulimit++;
     return 0;
@@ -207,7 +214,7 @@ static int add_tmpfs(struct policy *p, struct policy_tmpfs t, const char *flag, 
     if (why)
         return bad(err, flag, value, why);
     if (p->n_tmpfs == POLICY_TMPFS)
-        return bad(err, flag, value, "too many of them");
+        return too_many(err, flag, value, POLICY_TMPFS);
     p->tmpfs[p->n_tmpfs++] = t;
     return 0;
 }
@@ -234,7 +241,7 @@ static int add_bind(struct policy *p, const char *source, size_t source_len, con
     char given[4096], real[PATH_MAX];
 
     if (p->n_bind == POLICY_BINDS)
-        return bad(err, flag, value, "too many of them");
+        return too_many(err, flag, value, POLICY_BINDS);
     if (source_len == 0 || source_len >= sizeof(given))
         return bad(err, flag, value, "names no source");
     memcpy(given, source, source_len);

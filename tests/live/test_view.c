@@ -506,6 +506,10 @@ static void two_boxes_share_no_process_no_file_and_no_queue(void **state) {
     assert_string_equal(line, "here");
     live_expect(r, MAYFLY_EXITED, 0);
     assert_string_equal(r->out.data, "False False -1 []\n");
+    bool warned = false; /* of a filter that refuses nothing but what it names */
+    for (size_t i = 0; i < r->n_warnings; i++)
+        warned = warned || strstr(r->warnings[i], "defaultAction allows");
+    assert_true(warned);
     mayfly_result_free(r);
     mayfly_result_free(other);
 }

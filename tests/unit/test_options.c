@@ -259,6 +259,38 @@ static void code_may_be_large(void **unused) {
     free(text);
 }
 
+static void a_file_that_is_too_large_is_refused_with_the_limit(void **unused) {
+    char path[32];
+
+    (void)unused;
+    make_file(path, "");
+    assert_int_equal(truncate(path, (1 << 20) + 1), 0);
+    refuse("is over 1 MiB", LINE("run", "--env-file", path));
+    refuse("is over 1 MiB", LINE("run", "--policy", path));
+    assert_int_equal(truncate(path, (64 << 20) + 1), 0);
+    refuse("--volume", LINE("python", "--rootfs", "/usr", path));
+    (void)unlink(path);
+}
+
+/* As long as execve takes it: that is said where all is checked. */
+static void a_callers_value_may_be_long(void **unused) {
+    enum { LEN = 100000 };
+    char *value = malloc(LEN + 1);
+    struct request rq;
+
+    (void)unused;
+    assert_non_null(value);
+    memset(value, 'v', LEN);
+    value[LEN] = '\0';
+    assert_int_equal(setenv("MAYFLY_TEST_LONG", value, 1), 0);
+    const struct policy *p =
+        request_of(&rq, LINE("run", "-e", "MAYFLY_TEST_LONG", "--rootfs", "/usr", "true"));
+    assert_int_equal(strlen(p->env[0]), LEN + strlen("MAYFLY_TEST_LONG="));
+    request_done(&rq);
+    (void)unsetenv("MAYFLY_TEST_LONG");
+    free(value);
+}
+
 static void what_cannot_be_had_is_refused_with_what_to_do_instead(void **unused) {
     static const char *const flags[][2] = {
         {"--privileged", "no privileges"},
@@ -301,6 +333,7 @@ static void what_is_missing_is_named(void **unused) {
     refuse("--policy: wants", LINE("run", "--policy"));
     refuse("--policy: /no/such", LINE("run", "--policy", "/no/such"));
     refuse("--env-file: /no/such", LINE("run", "--env-file", "/no/such"));
+    refuse("--policy: /dev/null: line 1", LINE("run", "--policy", "/dev/null"));
     refuse("no such flag", LINE("run", "-c", "x")); /* Python's only */
 }
 
@@ -395,7 +428,8 @@ static void a_policy_file_lies_under_the_flags_wherever_it_is_named(void **unuse
     }
     (void)unlink(path);
     make_file(path, "{\"memory\":\"12q\"}");
-    refuse("policy: memory: \"12q\"", LINE("run", "--policy", path, "--rootfs", "/usr", "true"));
+    refuse(path, LINE("run", "--policy", path, "--rootfs", "/usr", "true")); /* of several, which */
+    refuse(": memory: \"12q\"", LINE("run", "--policy", path, "--rootfs", "/usr", "true"));
     (void)unlink(path);
 }
 
@@ -472,6 +506,8 @@ int main(void) {
         cmocka_unit_test(the_programs_own_words_are_not_flags),
         cmocka_unit_test(code_is_given_by_word_by_file_or_on_standard_input),
         cmocka_unit_test(code_may_be_large),
+        cmocka_unit_test(a_file_that_is_too_large_is_refused_with_the_limit),
+        cmocka_unit_test(a_callers_value_may_be_long),
         cmocka_unit_test(what_cannot_be_had_is_refused_with_what_to_do_instead),
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(a_word_of_the_line_cannot_break_the_message),

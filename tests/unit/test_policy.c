@@ -252,6 +252,9 @@ static void values_are_taken_or_refused_in_words(void **unused) {
         {"ulimit", "nofile=256", NULL},
         {"ulimit", "nofile=256:512", NULL},
         {"ulimit", "nofile=512:256", "soft at most hard"},
+        {"ulimit", "nofile=3", "a box takes 16 open files"},
+        {"ulimit", "nofile=15:64", "a box takes 16 open files"},
+        {"ulimit", "nofile=16", NULL},
         {"ulimit", "nofile", "NAME=SOFT"},
         {"ulimit", "nofile=", "whole numbers"},
         {"ulimit", "nofile=-1", "whole numbers"},
@@ -445,15 +448,15 @@ static void lists_end_at_their_ceiling(void **unused) {
         (void)snprintf(value, sizeof(value), "/etc:/b%d", i);
         accept(p, "volume", value);
     }
-    refuse(p, "volume", "/etc:/one-more", "too many");
+    refuse(p, "volume", "/etc:/one-more", "too many of them, a box takes 32");
     for (int i = 0; i < POLICY_TMPFS; i++) {
         (void)snprintf(value, sizeof(value), "/t%d", i);
         accept(p, "tmpfs", value);
     }
     refuse(p, "tmpfs", "/one-more", "too many");
     for (int i = 0; i < POLICY_ULIMITS; i++)
-        accept(p, "ulimit", "nofile=9");
-    refuse(p, "ulimit", "nofile=9", "too many");
+        accept(p, "ulimit", "nofile=16");
+    refuse(p, "ulimit", "nofile=16", "too many");
     policy_free(p);
 }
 
@@ -561,6 +564,35 @@ static void all_faults_are_told_at_once(void **unused) {
     policy_free(p);
 }
 
+/* Of execve's E2BIG nobody would know which it was. */
+static void a_text_longer_than_the_kernel_takes_is_named_without_its_value(void **unused) {
+    const size_t most = 32 * (size_t)sysconf(_SC_PAGESIZE);
+    char *long_text = malloc(most + 1);
+    const char *argv[] = {"true", "x", long_text, NULL};
+    struct policy *p = new_policy();
+    struct err err = {0};
+
+    (void)unused;
+    assert_non_null(long_text);
+    memset(long_text, 's', most);
+    long_text[most] = '\0';
+    memcpy(long_text, "KEY=", 4);
+    accept(p, "rootfs", "/");
+    long_text[most - 1] = '\0'; /* with its NUL the longest there may be */
+    accept(p, "env", long_text);
+    assert_int_equal(policy_set_argv(p, argv, NULL, &err), 0);
+    assert_int_equal(policy_check(p, NULL, &err), 0);
+    long_text[most - 1] = 's';
+    accept(p, "env", long_text);
+    assert_int_equal(policy_set_argv(p, argv, NULL, &err), 0);
+    assert_int_equal(policy_check(p, NULL, &err), -EINVAL);
+    if (!strstr(err.message, "--env: KEY: is longer") ||
+        !strstr(err.message, "argument 2 of the command") || strstr(err.message, "sss"))
+        fail_msg("%s", err.message);
+    policy_free(p);
+    free(long_text);
+}
+
 /* docker's meaning: memory and swap together, whichever of the two is given first. */
 static void swap_is_what_memory_swap_has_over_memory(void **unused) {
     static const struct {
@@ -633,6 +665,7 @@ int main(void) {
         cmocka_unit_test(a_command_is_copied_and_replaces_an_earlier_one),
         cmocka_unit_test(a_complete_policy_passes_without_a_warning),
         cmocka_unit_test(all_faults_are_told_at_once),
+        cmocka_unit_test(a_text_longer_than_the_kernel_takes_is_named_without_its_value),
         cmocka_unit_test(swap_is_what_memory_swap_has_over_memory),
         cmocka_unit_test(a_tmpfs_larger_than_the_memory_limit_warns),
     };
