@@ -33,5 +33,8 @@ void doctor_best_effort(enum control_id id, const struct policy *policy, const s
 
 /* Opens and runs a box on a rootfs made for it, which holds one program of some hundred bytes, and fills the report. */
 void doctor_trial(const mayfly_policy *policy, struct mayfly_report *report);
+/* Removes what doctors that were killed left of such, and adds to the report. */
+struct sweep_report;
+void doctor_collect(struct sweep_report *report);
 
 #endif

@@ -4,18 +4,27 @@
  * On no one's rootfs but its own, so that it is the host that is tried: a directory with the places
  * that a box needs and a program that makes the one system call exit_group(0), which is written here
  * byte by byte and so needs no library, no interpreter and no compiler.
+ *
+ * An interruption ends the trial, and takes effect when the directory is gone. Who is killed leaves it; the directory is
+ * locked as long as its maker lives, so that the next doctor or gc can tell, and removes it.
  */
+#include <dirent.h>
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "box/box.h"
+#include "box/sweep.h"
 #include "lib/doctor.h"
 #include "lib/report.h"
 
@@ -66,24 +75,52 @@ static struct program program_make(void) {
     return p;
 }
 
-/* The first place that can hold it: writable, and not noexec. */
-static bool make_dir(char *ret, size_t size) {
-    const char *const places[] = {getenv("TMPDIR"),          "/tmp", "/var/tmp", "/dev/shm",
-                                  getenv("XDG_RUNTIME_DIR"), "/run"};
-    struct statvfs fs;
+/* ------------------------------------------------------------------ the directory */
 
-    for (size_t i = 0; i < ARRAY_LEN(places); i++)
-        if (places[i] && statvfs(places[i], &fs) == 0 && !(fs.f_flag & ST_NOEXEC) &&
-            snprintf(ret, size, "%s/mayfly-doctor-XXXXXX", places[i]) < (int)size && mkdtemp(ret))
-            return true;
-    return false;
+enum { PLACES = 6 };
+static const char prefix[] = "mayfly-doctor-";
+
+static void places_find(const char *ret[PLACES]) {
+    const char *const places[PLACES] = {getenv("TMPDIR"),          "/tmp", "/var/tmp", "/dev/shm",
+                                        getenv("XDG_RUNTIME_DIR"), "/run"};
+
+    memcpy(ret, places, sizeof(places));
 }
 
-static int fill_dir(const char *path) {
-    const struct program p = program_make();
-    int dir _cleanup_fd_ = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+/* Of the name that was just made. Another doctor that looks between the making and the lock takes it for a dead one's. */
+static int lock_new(const char *path) {
+    struct stat by_fd, by_name;
+    int dir _cleanup_fd_ = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    if (dir < 0 || fchmod(dir, 0755) < 0) /* the payload is another user */
+    if (dir < 0 || flock(dir, LOCK_EX | LOCK_NB) < 0 || fstat(dir, &by_fd) < 0 ||
+        lstat(path, &by_name) < 0 || by_fd.st_ino != by_name.st_ino)
+        return -1;
+    return TAKE_FD(dir);
+}
+
+/* In the first place that can hold it: writable, and not noexec. The descriptor is the directory's, and its lock. */
+static int make_dir(char *ret, size_t size) {
+    const char *places[PLACES];
+    struct statvfs fs;
+
+    places_find(places);
+    for (size_t i = 0; i < PLACES; i++)
+        for (int tries = 0; places[i] && tries < 3; tries++) {
+            if (statvfs(places[i], &fs) < 0 || fs.f_flag & ST_NOEXEC ||
+                snprintf(ret, size, "%s/%sXXXXXX", places[i], prefix) >= (int)size || !mkdtemp(ret))
+                break;
+            int dir = lock_new(ret);
+            if (dir >= 0)
+                return dir;
+            (void)rmdir(ret);
+        }
+    return -1;
+}
+
+static int fill_dir(int dir) {
+    const struct program p = program_make();
+
+    if (fchmod(dir, 0755) < 0) /* the payload is another user */
         return -errno;
     for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
         if (mkdirat(dir, dirs[i], 0755) < 0)
@@ -94,20 +131,52 @@ static int fill_dir(const char *path) {
     return fd_write_full(fd, &p, sizeof(p));
 }
 
-static void remove_dir(const char *path) {
-    int dir _cleanup_fd_ = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-
-    for (size_t i = 0; dir >= 0 && i < ARRAY_LEN(dirs); i++)
+static bool remove_dir(int parent, const char *path, int dir) {
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++)
         (void)unlinkat(dir, dirs[i], AT_REMOVEDIR);
-    if (dir >= 0)
-        (void)unlinkat(dir, name, 0);
-    (void)rmdir(path);
+    (void)unlinkat(dir, name, 0);
+    return unlinkat(parent, path, AT_REMOVEDIR) == 0;
 }
 
-static int run(const char *rootfs, const char *parent, struct mayfly_report *report) {
+/* One that is ours, and that nobody holds. Nothing in it is followed, and only what a doctor makes is removed. */
+static void collect_one(int parent, const char *path, struct sweep_report *report) {
+    struct stat st;
+    int dir _cleanup_fd_ = openat(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (dir < 0 || fstat(dir, &st) < 0 || st.st_uid != geteuid())
+        return;
+    if (flock(dir, LOCK_EX | LOCK_NB) < 0) {
+        report->living++;
+        return;
+    }
+    report->found++;
+    report->removed += remove_dir(parent, path, dir);
+}
+
+void doctor_collect(struct sweep_report *report) {
+    const char *places[PLACES];
+
+    places_find(places);
+    for (size_t i = 0; i < PLACES; i++) {
+        DIR *list = places[i] ? opendir(places[i]) : NULL;
+        const struct dirent *e;
+
+        while (list && (e = readdir(list)))
+            if (strncmp(e->d_name, prefix, sizeof(prefix) - 1) == 0)
+                collect_one(dirfd(list), e->d_name, report);
+        if (list)
+            (void)closedir(list);
+    }
+}
+
+/* ------------------------------------------------------------------ the run */
+
+static int run(const char *rootfs, const char *parent, int cancel_fd,
+               struct mayfly_report *report) {
     static const char *const argv[] = {"/exit", NULL};
     mayfly_policy *policy = mayfly_policy_new();
     struct mayfly_error *error = &report->trial_error;
+    const struct mayfly_input input = {.cancel_fd = cancel_fd};
     mayfly_result *result = NULL;
 
     if (!policy)
@@ -119,7 +188,7 @@ static int run(const char *rootfs, const char *parent, struct mayfly_report *rep
             ? r
             : mayfly_policy_set(policy, "limits", "best-effort", error);
     uint64_t start = now_ns();
-    r = r < 0 ? r : mayfly_run(policy, NULL, &result, error);
+    r = r < 0 ? r : mayfly_run(policy, &input, &result, error);
     report->trial_ms = (double)(now_ns() - start) / 1e6;
     if (r == 0 && (result->outcome != MAYFLY_EXITED || result->exit_code != 0)) {
         *error = result->error;
@@ -136,28 +205,49 @@ static int run(const char *rootfs, const char *parent, struct mayfly_report *rep
     return r;
 }
 
-void doctor_trial(const mayfly_policy *policy, struct mayfly_report *report) {
-    const struct policy *asked = policy_inner(policy);
+static void try_in_dir(const char *parent, int cancel_fd, struct mayfly_report *report) {
     char path[4096];
-    int r = -ENOENT;
+    int dir _cleanup_fd_ = make_dir(path, sizeof(path));
 
-    report->trial = -1;
-    for (size_t i = 0; i < report->n_checks; i++)
-        report->trial_best_effort |=
-            report->checks[i].answer == 0 && report->checks[i].best_effort[0];
-    if (!make_dir(path, sizeof(path))) {
+    if (dir < 0) {
         (void)str_copy(report->trial_error.message, sizeof(report->trial_error.message),
                        "not tried: no place for a program that may be executed, in $TMPDIR, /tmp, "
                        "/var/tmp or /dev/shm");
         return;
     }
-    r = fill_dir(path);
+    int r = fill_dir(dir);
     if (r == 0) {
-        r = run(path, asked->cgroup_parent, report);
+        r = run(path, parent, cancel_fd, report);
         report->trial = r == 0;
     } else {
         (void)snprintf(report->trial_error.message, sizeof(report->trial_error.message),
                        "not tried: %.200s: %s", path, errno_words(r));
     }
-    remove_dir(path);
+    (void)remove_dir(AT_FDCWD, path, dir);
+}
+
+/* Until the directory is gone. The descriptor becomes readable when one of them came. */
+static int hold_signals(sigset_t *ret_before) {
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
+        (void)sigaddset(&set, ends[i]);
+    (void)pthread_sigmask(SIG_BLOCK, &set, ret_before);
+    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+void doctor_trial(const mayfly_policy *policy, struct mayfly_report *report) {
+    const struct policy *asked = policy_inner(policy);
+    sigset_t before;
+    int signals _cleanup_fd_ = hold_signals(&before);
+
+    report->trial = -1;
+    for (size_t i = 0; i < report->n_checks; i++)
+        report->trial_best_effort |=
+            report->checks[i].answer == 0 && report->checks[i].best_effort[0];
+    doctor_collect(&(struct sweep_report){0});
+    try_in_dir(asked->cgroup_parent, signals, report);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL); /* and one that came takes effect */
 }

@@ -17,6 +17,7 @@
 #include "box/evidence.h"
 #include "box/sweep.h"
 #include "control/control.h"
+#include "lib/doctor.h"
 #include "lib/planning.h"
 #include "lib/report.h"
 #include "policy/policy_json.h"
@@ -349,6 +350,7 @@ int mayfly_gc(int all, struct mayfly_gc_report *ret_report, struct mayfly_error 
         sweep_all(host, &report);
     else
         sweep_near(host, 0, &report);
+    doctor_collect(&report);
     *ret_report = (struct mayfly_gc_report){.found = report.found,
                                             .removed = report.removed,
                                             .living = report.living,

@@ -4,6 +4,7 @@
  *
  * A lesser host is made in a child: a namespace, a mount, a filter; then the program.
  */
+#include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -330,6 +331,72 @@ static void a_filter_that_kills_rather_than_refuses_is_survived(void **state) {
     diagnoses(killed_for_pivot_root, "could not all be tried", "");
 }
 
+/* How many entries a directory has. */
+static int entries(const char *path) {
+    DIR *list = opendir(path);
+    int n = 0;
+
+    assert_non_null(list);
+    for (const struct dirent *e; (e = readdir(list));)
+        n += e->d_name[0] != '.';
+    (void)closedir(list);
+    return n;
+}
+
+static pid_t start_doctor(void) {
+    const char *bin = live_env("MAYFLY_BIN");
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid)
+        return pid;
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    (void)dup2(null, 1);
+    (void)execl(bin, bin, "doctor", NULL);
+    _exit(99);
+}
+
+/* Sends it while its trial's directory is there. False: it was too quick. */
+static bool hit(int sig, const char *tmp) {
+    pid_t pid = start_doctor();
+    int status = 0;
+
+    while (entries(tmp) == 0)
+        if (waitpid(pid, &status, WNOHANG) == pid)
+            return false;
+    (void)kill(pid, sig);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFSIGNALED(status) && WTERMSIG(status) == sig;
+}
+
+static void interrupted_it_leaves_nothing_and_killed_nothing_for_long(void **state) {
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    const struct rlimit no_core = {0, 0};
+    char tmp[] = "/tmp/mayfly-test-XXXXXX";
+    bool left = false;
+    int status = 0;
+
+    (void)state;
+    assert_non_null(mkdtemp(tmp));
+    assert_int_equal(setenv("TMPDIR", tmp, 1), 0);
+    assert_int_equal(setrlimit(RLIMIT_CORE, &no_core), 0);
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        bool done = false;
+        for (int tries = 0; tries < 20 && !done; tries++) {
+            done = hit(signals[i], tmp);
+            assert_int_equal(entries(tmp), 0);
+        }
+        assert_true(done);
+    }
+    for (int tries = 0; tries < 20 && !left; tries++)
+        left = hit(SIGKILL, tmp) && entries(tmp) == 1;
+    assert_true(left);
+    assert_true(waitpid(start_doctor(), &status, 0) > 0);
+    assert_int_equal(entries(tmp), 0);
+    (void)unsetenv("TMPDIR");
+    assert_int_equal(rmdir(tmp), 0);
+}
+
 /* In a box of mayfly's own, where nothing of what a box needs can be had. */
 static void inside_a_box_it_says_what_is_missing(void **state) {
     (void)state;
@@ -358,6 +425,7 @@ int main(void) {
         cmocka_unit_test(user_namespaces_that_are_switched_off),
         cmocka_unit_test(a_filter_around_us_that_refuses_what_a_box_needs),
         cmocka_unit_test(a_filter_that_kills_rather_than_refuses_is_survived),
+        cmocka_unit_test(interrupted_it_leaves_nothing_and_killed_nothing_for_long),
         cmocka_unit_test(inside_a_box_it_says_what_is_missing),
     };
 
