@@ -5,8 +5,8 @@
  * that a box needs and a program that makes the one system call exit_group(0), which is written here
  * byte by byte and so needs no library, no interpreter and no compiler.
  *
- * An interruption ends the trial, and takes effect when the directory is gone. Who is killed leaves it; the directory is
- * locked as long as its maker lives, so that the next doctor or gc can tell, and removes it.
+ * An interruption ends the trial, and takes effect when the directory is gone. Who is killed leaves it;
+ * the directory is locked as long as its maker lives, so that the next doctor or gc can tell, and removes it.
  */
 #include <dirent.h>
 #include <elf.h>
@@ -87,7 +87,7 @@ static void places_find(const char *ret[PLACES]) {
     memcpy(ret, places, sizeof(places));
 }
 
-/* Of the name that was just made. Another doctor that looks between the making and the lock takes it for a dead one's. */
+/* Of the name that was just made. To a doctor that looks between the making and the lock it is a dead one's. */
 static int lock_new(const char *path) {
     struct stat by_fd, by_name;
     int dir _cleanup_fd_ = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

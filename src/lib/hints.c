@@ -428,8 +428,9 @@ static void facts(const struct hint_source *s, struct hints *h) {
 /* The traceback that standard error ends with, and what Python names as its direct cause. */
 static void words(const struct hint_source *s, struct hints *h) {
     struct traceback t;
+    char room[8192];
     size_t before = h->n;
-    bool python = last_traceback(s->err, &t);
+    bool python = last_traceback(bare_words(s->err, room, sizeof(room)), &t);
 
     if (!python)
         hints_of_shell(s, h);

@@ -213,3 +213,44 @@ bool last_cause(const struct traceback *t, struct traceback *ret) {
                    "The above exception was the direct cause of the following exception:") &&
            last_traceback(text, ret);
 }
+
+/* ------------------------------------------------------------------ what stands around it */
+
+/* "-----", "Ran 3 tests in 0.001s", "", "FAILED (errors=1)". */
+static struct span without_summary(struct span text) {
+    struct span rest = text, line = last_line(&rest);
+
+    if (!span_begins(line, "FAILED (") || !span_holds(line, "errors="))
+        return text;
+    if (!span_begins(last_line(&rest), "Ran ") || !span_begins(last_line(&rest), "----------"))
+        return text;
+    return rest;
+}
+
+/* "    | LINE" -> LINE */
+static bool framed(struct span line, struct span *ret) {
+    *ret = trimmed(line);
+    return span_skip(ret, "| ");
+}
+
+/* Between "+-+---- 1 ----" and "+-----": the lines of the last exception in the group. */
+static struct span last_of_group(struct span text, char *room, size_t size) {
+    struct span rest = text, line, inner;
+    size_t at = size;
+
+    if (!span_begins(trimmed(last_line(&rest)), "+------"))
+        return text;
+    while (rest.len && framed(cut_line(&rest), &inner)) {
+        line = inner;
+        if (line.len + 1 > at)
+            return text;
+        room[--at] = '\n';
+        at -= line.len;
+        memcpy(room + at, line.at, line.len);
+    }
+    return (struct span){room + at, size - at};
+}
+
+struct span bare_words(struct span text, char *room, size_t size) {
+    return last_of_group(without_summary(text), room, size);
+}

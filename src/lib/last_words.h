@@ -27,6 +27,10 @@ bool last_traceback(struct span text, struct traceback *ret);
 /* That which was the direct cause of `t`, as Python says ("raise … from …"). */
 bool last_cause(const struct traceback *t, struct traceback *ret);
 
+/* Without what is printed below or around the last traceback: unittest's summary, and the frame of the last
+ * exception in an ExceptionGroup (a TaskGroup's), whose lines are put together in `room`. */
+struct span bare_words(struct span text, char *room, size_t size);
+
 /* Takes the last line that is not empty off *text. Empty: there is none. */
 struct span last_line(struct span *text);
 

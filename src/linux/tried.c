@@ -143,7 +143,7 @@ static bool in_chroot(void) {
     return before.stx_mask & STATX_MNT_ID && before.stx_mnt_id != after.stx_mnt_id;
 }
 
-/* All at once was refused: which one is it? Each is tried with a user namespace, which gives the right to the others. */
+/* All at once was refused: which is it? Each is tried with a user namespace, which gives the right to the others. */
 static void try_each(struct tried *t, int all) {
     bool found = false;
 

@@ -95,6 +95,11 @@ const struct corpus_program corpus_ordinary[] = {
     PY("import sys; print('MemoryError', file=sys.stderr); sys.exit(1)"),
     PY("raise MemoryError"),
     PY("bytearray(10**15)"),
+    PY("import unittest, unittest.mock as m\n"
+       "class T(unittest.TestCase):\n"
+       "    def test_x(self): m.Mock(side_effect=OSError(30, 'Read-only file system', "
+       "'/usr/x'))()\n"
+       "unittest.main()\n"),
     PY("import resource; resource.setrlimit(resource.RLIMIT_AS, (16 << 20,) * 2); import ssl"),
     PY("import os, signal\nsignal.signal(signal.SIGXFSZ, signal.SIG_DFL); os.kill(os.getpid(), "
        "signal.SIGXFSZ)"),

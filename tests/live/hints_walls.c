@@ -31,6 +31,17 @@ const struct corpus_program corpus_walls[] = {
     PY("open('/proc/sys/kernel/hostname', 'w')", "proc", "/proc"),
     PY("open('/dev/new', 'w')", "dev", "/dev"),
     PY("import sqlite3; sqlite3.connect('/usr/x.db')", "mount", "/usr/x.db"),
+    PY("import unittest\n"
+       "class T(unittest.TestCase):\n"
+       "    def test_x(self): open('/usr/x', 'w')\n"
+       "unittest.main()\n",
+       "mount", "/usr/x"),
+    PY("import asyncio\n"
+       "async def work(): open('/usr/x', 'w')\n"
+       "async def main():\n"
+       "    async with asyncio.TaskGroup() as g: g.create_task(work())\n"
+       "asyncio.run(main())\n",
+       "mount", "/usr/x"),
     SH("echo x > /usr/x", "mount", "/usr/x"),
     SH("touch /usr/x", "mount", "/usr/x"),
     SH("rm /usr/bin/true", "mount", "/usr/bin/true"),

@@ -511,6 +511,44 @@ static void words_count_only_where_python_puts_them(void **state) {
     none(f);
 }
 
+static void a_test_runners_summary_and_a_groups_frame_are_looked_through(void **state) {
+#define RAN                                                                                        \
+    "\n----------------------------------------------------------------------\nRan 1 test in "     \
+    "0.001s\n\n"
+#define GROUPED(source, last)                                                                      \
+    "  + Exception Group Traceback (most recent call last):\n"                                     \
+    "  |   File \"" MAIN "\", line 9, in <module>\n"                                               \
+    "  |     asyncio.run(main())\n"                                                                \
+    "  | ExceptionGroup: unhandled errors in a TaskGroup (1 sub-exception)\n"                      \
+    "  +-+---------------- 1 ----------------\n"                                                   \
+    "    | Traceback (most recent call last):\n"                                                   \
+    "    |   File \"" MAIN "\", line 3, in work\n"                                                 \
+    "    |     " source "\n"                                                                       \
+    "    | " last "\n"                                                                             \
+    "    +------------------------------------\n"
+    struct fixture *f = *state;
+
+    says(f, "E\nERROR: test_x\n-----\n" TRACE(MAIN, "open('/usr/x', 'w')", ROFS) RAN
+         "FAILED (errors=1)\n");
+    one(f, CTL_MOUNT, "/usr/x");
+    says(f, TRACE(MAIN, "raise e", ROFS) RAN "FAILED (errors=1)\n");
+    none(f);
+    says(f, TRACE(MAIN, "open('/usr/x', 'w')", ROFS) RAN "FAILED (failures=1)\n");
+    none(f);
+    says(f, TRACE(MAIN, "open('/usr/x', 'w')", ROFS) "\nRan 1 test in 0.001s\nFAILED (errors=1)\n");
+    none(f);
+    says(f, GROUPED("open('/usr/x', 'w')", ROFS));
+    one(f, CTL_MOUNT, "/usr/x");
+    says(f, GROUPED("raise e", ROFS));
+    none(f);
+    says(f, GROUPED("int('x')", "ValueError: invalid literal for int()"));
+    none(f);
+    static char large[20000]; /* more than there is room for */
+    (void)snprintf(large, sizeof(large), GROUPED("%9000d", ROFS), 1);
+    says(f, large);
+    none(f);
+}
+
 static void marks_below_a_line_are_not_the_line(void **state) {
     struct fixture *f = *state;
 
@@ -652,13 +690,25 @@ static void any_bytes_are_read_to_their_end_and_no_further(void **state) {
     }
     unsigned seed = 1;
     for (int round = 0; round < 3000; round++) {
-        static const char *const parts[] = {"\n",        "  File \"",
-                                            "\", line ", "    ",
-                                            ": '",       "'",
-                                            "[Errno ",   "30]",
-                                            ": ",        "Traceback (most recent call last):",
-                                            "OSError",   "sh: 1: ",
-                                            "' -> '",    "\xe2\x80\x98",
+        static const char *const parts[] = {"\n",
+                                            "  File \"",
+                                            "\", line ",
+                                            "    ",
+                                            ": '",
+                                            "'",
+                                            "[Errno ",
+                                            "30]",
+                                            ": ",
+                                            "Traceback (most recent call last):",
+                                            "OSError",
+                                            "sh: 1: ",
+                                            "FAILED (errors=1)",
+                                            "Ran 1 test in 0",
+                                            "----------",
+                                            "    | ",
+                                            "    +------",
+                                            "' -> '",
+                                            "\xe2\x80\x98",
                                             "-"};
         char text[600];
         size_t len = 0;
@@ -892,6 +942,7 @@ int main(void) {
         TEST(output_that_was_cut_says_which_and_silences_its_last_words),
         TEST(a_command_that_is_not_there_is_named),
         TEST(words_count_only_where_python_puts_them),
+        TEST(a_test_runners_summary_and_a_groups_frame_are_looked_through),
         TEST(marks_below_a_line_are_not_the_line),
         TEST(without_a_line_the_command_must_hold_no_raise),
         TEST(a_direct_cause_counts_and_a_mere_context_does_not),
