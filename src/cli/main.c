@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdio_ext.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -46,7 +47,16 @@ void complain(const char *fmt, ...) {
                         len + 1); /* in one write: others may write there too */
 }
 
+/* A caller that closed it wants none of what the command prints, and gets the command's status; but an answer of our own
+ * that goes nowhere is an error. */
+static bool stdout_was_closed;
+
 int flush_output(void) {
+    if (stdout_was_closed && __fpending(stdout) > 0) {
+        complain("standard output is closed, and the answer was for it");
+        __fpurge(stdout);
+        return EXIT_MAYFLY;
+    }
     /* A stream that failed earlier has left its reason in errno, as all that came after it went well. */
     if (fflush(stdout) == 0 && !ferror(stdout))
         return 0;
@@ -77,12 +87,12 @@ static void help_all(FILE *to) {
     (void)fputs("\n  mayfly help COMMAND   the flags, with defaults and examples\n", to);
 }
 
-/* 0, 1 and 2 must be open, or a pipe of ours would take their place. None for writing: what is written to a descriptor
- * that the caller closed is lost, and that is an error. */
+/* 0, 1 and 2 must be open, or a pipe of ours would take their place. */
 static void open_standard_fds(void) {
+    stdout_was_closed = fcntl(STDOUT_FILENO, F_GETFD) < 0;
     for (int fd = 0; fd < 3; fd++)
         if (fcntl(fd, F_GETFD) < 0)
-            (void)open("/dev/null", O_RDONLY); // NOLINT(android-cloexec-open)
+            (void)open("/dev/null", fd ? O_WRONLY : O_RDONLY); // NOLINT(android-cloexec-open)
 }
 
 static int command(int argc, char **argv) {

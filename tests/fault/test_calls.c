@@ -47,7 +47,7 @@ static bool clone_fails(struct inject_sweep *sweep, unsigned nth, const void *ar
                  {ENOMEM, "Cannot allocate memory"},
                  {EMFILE, "ulimit -n"},
                  {ENOSPC, "user.max_user_namespaces"},
-                 {EPERM, "user.max_user_namespaces"}};
+                 {EPERM, "mayfly doctor"}};
     const int calls[] = {SYS_clone3, -1};
     struct inject_result r;
 

@@ -132,7 +132,9 @@ static int count_fds(void) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     struct fuzz_input in = {data, size};
     struct host host = {.cg.where = {-1, -1, -1, -1}};
-    struct plan plan = {.ops = rows, .n_ops = ARRAY_LEN(rows), .host = &host, .argv = argv};
+    static const struct policy policy;
+    struct plan plan = {
+        .ops = rows, .n_ops = ARRAY_LEN(rows), .host = &host, .argv = argv, .policy = &policy};
     struct peers peers;
     int before = count_fds();
     struct box box = open_box(&plan, &peers);

@@ -851,6 +851,7 @@ static void every_wall_is_told_by_pythons_last_words(void **state) {
 
     f->policy->bind[0] = (struct policy_bind){"/srv", "/data", false};
     f->policy->n_bind = 1;
+    f->s.given.makes_programs = true;
     sounds_like(f, sounds, ARRAY_LEN(sounds));
     f->policy->ulimit[0] = (struct policy_ulimit){RLIMIT_NOFILE, 7, 7};
     f->policy->n_ulimit = 1;
@@ -891,6 +892,7 @@ static void every_wall_is_told_by_a_shells_or_a_tools_last_words(void **state) {
 
     f->facts.usage.pids_refused = UINT64_MAX;
     f->plan.argv = no_words;
+    f->s.given.makes_programs = true;
     sounds_like(f, sounds, ARRAY_LEN(sounds));
     f->plan.argv = says_itself;
     says(f, "sh: 1: cannot create /etc/x: Permission denied\n");
