@@ -436,7 +436,8 @@ static void a_share_of_a_cpu_is_not_exceeded(void **state) {
 
     live_expect(r, MAYFLY_EXITED, 0);
     assert_true(r->cpu_ms >= 0);
-    if (r->cpu_ms > 0.33 * r->wall_ms + 150) /* without the limit it is at least the wall's */
+    /* Without the limit it is at least the wall's; time that a host takes away from a virtual CPU is counted to the box. */
+    if (r->cpu_ms > 0.5 * r->wall_ms + 150)
         fail_msg("%.0f ms of CPU in %.0f ms with 0.3 CPUs", r->cpu_ms, r->wall_ms);
     mayfly_result_free(r);
 }
