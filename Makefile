@@ -49,10 +49,13 @@ CLI_OBJ  := $(call obj,$(wildcard src/cli/*.c))
 # The lab's build differs in one object: the table of fields, which there has --without CONTROL. Not installed.
 LAB_OBJ  := $(call obj,$(wildcard src/lab/*.c))
 LAB_FIELDS := $(B)/obj/lab/policy_fields.o
+# What writes image stores and speaks to networks: a program of its own, so that mayfly links none of its libraries.
+FETCH_OBJ := $(call obj,$(filter-out %/main.c,$(wildcard src/fetch/*.c src/build/*.c)))
+FETCH_LIBS := -larchive -lcrypto -lcurl -ljansson -lseccomp -lm
 # Programs that mayfly starts itself, for LIBEXECDIR/mayfly: $(B)/NAME, with a rule each.
-HELPERS  := $(DELEGATE)
+HELPERS  := $(DELEGATE) $(B)/mayfly-fetch
 OBJCOPY  ?= objcopy
-SUITES   := unit golden fault live package
+SUITES   := unit golden fault live images package
 TEST_SRC := $(wildcard $(SUITES:%=tests/%/test_*.c))
 TESTS    := $(TEST_SRC:%.c=$(B)/%)
 TEST_AUX := $(call obj,$(filter-out $(TEST_SRC),$(wildcard tests/*.c $(SUITES:%=tests/%/*.c))))
@@ -61,7 +64,7 @@ FUZZ_OBJ := $(call obj,$(wildcard tests/fuzz/*.c))
 FUZZ_SHARED := $(filter-out $(B)/obj/tests/fuzz/fuzz_%,$(FUZZ_OBJ))
 FUZZERS  := $(patsubst tests/fuzz/fuzz_%.c,$(B)/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: FORCE all run test bench unit golden fault live package hosts tests lint format asan fuzz coverage \
+.PHONY: FORCE all run test bench unit golden fault live images package hosts tests lint format asan fuzz coverage \
         unit-programs install uninstall dist deb base cpython stress rootfs deps help clean distclean
 .DELETE_ON_ERROR:
 
@@ -72,10 +75,11 @@ all: $(B)/mayfly $(B)/public/libmayfly.a $(B)/libmayfly.so.0 $(HELPERS) ## build
 
 run: ## run a demonstration in a box, or CODE='print(1)'
 	@scripts/deps.sh build
-	@$(MAKE) --no-print-directory -s $(B)/mayfly $(DELEGATE) rootfs
-	@if [ -n "$$CODE" ]; then set -- -c "$$CODE"; else set -- scripts/demo.py; fi; \
+	@$(MAKE) --no-print-directory -s $(B)/mayfly $(HELPERS)
+	@image=$$(scripts/python-image.sh $(B)) || exit; \
+	    if [ -n "$$CODE" ]; then set -- -c "$$CODE"; else set -- scripts/demo.py; fi; \
 	    [ "$$(id -u)" = 0 ] || $(B)/mayfly doctor >/dev/null || set -- --limits=best-effort "$$@"; \
-	    exec $(B)/mayfly python --rootfs build/rootfs --stats "$$@"
+	    exec $(B)/mayfly python --image "$$image" --stats "$$@"
 # CODE as it was given: no dollar sign in it is make's.
 override CODE := $(value CODE)
 export CODE
@@ -84,9 +88,9 @@ test: ## build all and run every test, on every kind of host that this machine c
 	@scripts/deps.sh build test package
 	@scripts/deps.sh fuzz || echo "without them what fuzzing found is replayed, and nothing is looked for" >&2
 	@$(MAKE) --no-print-directory all tests rootfs base
-	@scripts/test.sh unit golden fuzz fault live package hosts
+	@scripts/test.sh unit golden fuzz fault live images package hosts
 
-unit golden fault live hosts: tests rootfs ## one suite of the tests
+unit golden fault live images hosts: tests rootfs ## one suite of the tests
 	@scripts/test.sh $@
 
 bench: $(B)/bench $(B)/mayfly rootfs ## what a run costs, beside the bare program and every peer installed; BENCH='--rounds 500 --json FILE'
@@ -178,6 +182,19 @@ $(B)/mayfly: $(CLI_OBJ) $(JSON_OBJ) $(B)/libmayfly.a
 $(B)/mayfly-delegate: $(call obj,src/delegate/delegate.c)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lsystemd
 
+$(B)/mayfly-fetch: $(call obj,src/fetch/main.c) $(FETCH_OBJ) $(B)/libmayfly.a
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ $(FETCH_LIBS)
+
+# The program that makes byte code in a box, as the bytes of an array.
+$(B)/gen/bytecode_py.inc: src/fetch/bytecode.py
+	@mkdir -p $(@D)
+	$(call says,GEN) { echo 'static const char script[] = {'; \
+	    od -An -v -tu1 $< | sed 's/ *\([0-9][0-9]*\)/\1,/g'; echo '0};'; } > $@
+$(call obj,src/fetch/bytecode.c): | $(B)/gen/bytecode_py.inc
+
+$(B)/libfetch_test.a: $(FETCH_OBJ)
+	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
+
 $(B)/libmayfly.a: $(LIB_OBJ)
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
@@ -196,22 +213,28 @@ $(B)/libmayfly.so.0: $(LIB_OBJ) src/lib/libmayfly.map
 $(B)/libmayfly_test.a: $(LIB_OBJ) $(JSON_OBJ) $(filter-out %/main.o,$(CLI_OBJ)) $(if $(filter fuzzer,$(SAN)),,$(TEST_AUX))
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
-$(filter-out %/test_probes %/test_attacks,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
+$(filter-out %/test_probes %/test_attacks %/test_fuzz_replay $(B)/tests/images/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
-	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) -lcmocka $(LIBS)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 # All fuzz targets in one program, which runs what is in their corpora.
-$(B)/tests/unit/test_fuzz_replay: $(FUZZ_OBJ)
+$(B)/tests/unit/test_fuzz_replay: $(B)/obj/tests/unit/test_fuzz_replay.o $(FUZZ_OBJ) $(B)/libfetch_test.a $(B)/libmayfly_test.a
+	@mkdir -p $(@D)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS) $(FETCH_LIBS)
 
 # Alone with libFuzzer, as scripts/fuzz.sh asks for them: CC=clang SAN=fuzzer.
-$(FUZZERS): $(B)/bin/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) $(B)/libmayfly_test.a
+$(FUZZERS): $(B)/bin/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) $(B)/libfetch_test.a $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
-	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS) $(FETCH_LIBS)
 
 unit-programs: $(filter $(B)/tests/unit/%,$(TESTS))
 	@:
 
-tests: $(TESTS) $(B)/mayfly $(B)/mayfly-lab $(DELEGATE)
+$(filter $(B)/tests/images/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libfetch_test.a $(B)/libmayfly_test.a
+	@mkdir -p $(@D)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS) $(FETCH_LIBS)
+
+tests: $(TESTS) $(B)/mayfly $(B)/mayfly-lab $(HELPERS)
 	@:
 
 $(B)/bench: $(B)/obj/tests/bench/bench.o $(B)/libmayfly_test.a
@@ -256,7 +279,7 @@ $(FILTER): src/control/seccomp_default.json $(B)/mkfilter
 	@mkdir -p $(@D)
 	$(call says,FILTER) $(B)/mkfilter $< > $@
 
-OTHERS := $(B)/obj/tests/bench/bench.o $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(TEST_AUX) $(FUZZ_OBJ) $(call obj,$(TEST_SRC)))
+OTHERS := $(B)/obj/tests/bench/bench.o $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(FETCH_OBJ) $(TEST_AUX) $(FUZZ_OBJ) $(call obj,$(TEST_SRC)))
 $(OTHERS): | $(FILTER)
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)

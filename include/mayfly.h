@@ -50,7 +50,7 @@ enum mayfly_error_kind {
 struct mayfly_error {
     int code; /* negative errno value, 0 if there is no error */
     enum mayfly_error_kind kind;
-    char control[16];  /* the control concerned ("memory"), or "" */
+    char control[16];  /* the control concerned ("memory"), "image" for the image, or "" */
     char message[480]; /* one line: what failed, on what, why; what to do */
 };
 
@@ -76,7 +76,12 @@ MAYFLY_API int mayfly_policy_set(mayfly_policy *policy, const char *name, const 
 MAYFLY_API int mayfly_policy_json(mayfly_policy *policy, const char *text, size_t len,
                                   struct mayfly_error *error);
 
-/* The command: a NULL-terminated argv, copied. argv[0] without a slash is looked up in the box's PATH. */
+/* What the policy names as its "image", its "rootfs" or its "store"; NULL: nothing, or it is none of these fields. Valid
+ * until the policy is changed or freed. */
+MAYFLY_API const char *mayfly_policy_text(const mayfly_policy *policy, const char *name);
+
+/* The command: a NULL-terminated argv, copied. argv[0] without a slash is looked up in the box's PATH. With
+ * an image it stands for the image's CMD, and need not be set where the image has one. */
 MAYFLY_API int mayfly_policy_command(mayfly_policy *policy, const char *const *argv,
                                      struct mayfly_error *error);
 

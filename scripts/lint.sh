@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit
 
 mapfile -t sources < <(find src tests -name '*.c' | sort)
 mapfile -t files < <(find include src tests -name '*.[ch]' | sort)
-mapfile -t scripts < <(grep -rlE '^#!/bin/(ba)?sh' .ci rootfs scripts tests/hosts tests/package | sort)
+mapfile -t scripts < <(grep -rlE "^#!/bin/(ba)?sh" .ci rootfs scripts tests/hosts tests/images tests/package | sort)
 scripts+=(packaging/completion/mayfly.bash)
 jobs=$(nproc)
 flags=()
@@ -58,7 +58,7 @@ check "include directions" scripts/check-includes.sh
 check symbols scripts/check-symbols.sh
 check "exported names" scripts/check-exports.sh
 check "manual pages" pages
-check scripts shellcheck --shell=bash "${scripts[@]}"
+check scripts shellcheck -x --shell=bash "${scripts[@]}"
 check "compiling with clang" clang_build
 check cppcheck static
 check clang-tidy tidy

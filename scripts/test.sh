@@ -5,6 +5,7 @@
 #   fuzz                  a short session of each fuzz target, where clang has libFuzzer
 #   live                  here as root, as a user without and with subordinate ids;
 #                         or, called by a user, as that user
+#   images                here: stores, registries and unpacking, in directories of their own; in part as a user too
 #   package               here: what is installed, and as Debian packages in a bare Debian (root)
 #   hosts                 the live tests again on a pure cgroup v2 kernel: as root, as a user
 #                         with a delegated subtree, as a user without; and, on a Debian that
@@ -114,6 +115,18 @@ live() {
     export MAYFLY_TEST_LESS=1
 }
 
+# What differs for a user: owners, his own namespaces, where things are.
+images() {
+    if ! command -v docker-registry >/dev/null && tests/images/get-registry.sh build/registry; then
+        PATH=$PATH:$PWD/build/registry/usr/bin
+    fi
+    on "images" images "root userns"
+    [ "$(id -u)" = 0 ] && tests/hosts/as-user.sh -- true || return
+    only="test_run_image.c test_unpack.c"
+    on "images as a user" images userns tests/hosts/as-user.sh --
+    only=
+}
+
 # The pure cgroup v2 kernel runs on one CPU and mostly waits for it: in the background, beside
 # whatever else there is to do.
 uml=tests/hosts/uml.sh beside=
@@ -177,6 +190,7 @@ for suite in "$@"; do
     case $suite in
         unit | golden | fault | package) on "$suite" "$suite" "root userns" ;;
         fuzz) fuzz ;;
+        images) images ;;
         live) live ;;
         hosts) hosts_end ;;
         *) echo "test.sh: no suite called $suite" >&2 && exit 2 ;;

@@ -5,14 +5,15 @@
 
 _mayfly() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev='' flag='' command='' i word at
-    local commands='python run plan doctor gc version help'
+    local commands='python run plan pull images import build export inspect rmi prune doctor gc version help'
     local with_file='--policy --env-file'
-    local with_dir='--rootfs --cgroup-parent'
+    local with_dir='--rootfs --cgroup-parent --store'
     local with_path='--volume -v --mount'
     local with_value='--memory -m --memory-swap --cpus --pids-limit --timeout --cpu-time
         --max-output --tmp-size --tmp-inodes --ulimit --limits --tmpfs --workdir -w --env -e --user
-        -u --hostname --network --cap-drop --security-opt'
-    local switches='--read-only --interactive -i --attest --json --stats --init --rm --help'
+        -u --hostname --network --cap-drop --security-opt --image
+        --entrypoint --pull'
+    local switches='--read-only --build --interactive -i --attest --json --stats --init --rm --help'
     local all="$with_file $with_dir $with_path $with_value $switches"
 
     COMPREPLY=()
@@ -69,6 +70,14 @@ _mayfly() {
         flags)
             case $command in
                 python | run) ;;
+                pull) _mayfly_images "$cur" '--platform --missing --plain-http --tls-verify --retry --retry-delay --stall-timeout --config --no-bytecode --quiet -q --json --store --help' && return ;;
+                images) mapfile -t COMPREPLY < <(compgen -W '--quiet -q --json --store --help' -- "$cur") && return ;;
+                import) _mayfly_words "$cur" '--tag -t --platform --no-bytecode --json --store --help' && return ;;
+                build) _mayfly_words "$cur" '--tag -t --file -f --build-arg --target --no-cache --pull --platform --network --memory -m --cpus --pids-limit --timeout --limits --no-bytecode --quiet -q --json --store --help' && return ;;
+                export) _mayfly_words "$cur" '--output -o --store --help' && return ;;
+                inspect) _mayfly_images "$cur" '--json --store --help' && return ;;
+                rmi) _mayfly_images "$cur" '--force -f --json --store --help' && return ;;
+                prune) mapfile -t COMPREPLY < <(compgen -W '--force -f --json --store --help' -- "$cur") && return ;;
                 doctor) mapfile -t COMPREPLY < <(compgen -W '--verbose --json --help' -- "$cur") && return ;;
                 gc) mapfile -t COMPREPLY < <(compgen -W '--all --json --help' -- "$cur") && return ;;
                 *) mapfile -t COMPREPLY < <(compgen -W '--help' -- "$cur") && return ;;
@@ -86,13 +95,33 @@ _mayfly() {
     esac
 }
 
+# Flags, or files.
+_mayfly_words() {
+    if [[ $1 == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$2" -- "$1")
+    else
+        compopt -o default 2>/dev/null || true
+    fi
+}
+
+# Flags, or the images of the store. A colon parts words here, so names are completed up to it.
+_mayfly_images() {
+    if [[ $1 == -* ]]; then
+        mapfile -t COMPREPLY < <(compgen -W "$2" -- "$1")
+    else
+        mapfile -t COMPREPLY < <(compgen -W "$(mayfly images 2>/dev/null | sed '1d; s/ .*//; /^</d')" -- "$1")
+    fi
+}
+
 # The values of a flag that are known, or a path; false for all others.
 _mayfly_value() {
     local values=''
     case $1 in
         --policy | --env-file) compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$2") && return ;;
-        --rootfs | --cgroup-parent) compopt -o filenames 2>/dev/null
+        --image) _mayfly_images "$2" '' && return ;;
+        --pull) values='missing always never' ;;
+        --rootfs | --cgroup-parent | --store) compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -d -- "$2") && return ;;
         --volume | -v) # a source begins with / or ./, and what comes behind it is in the box
             [[ $2 == /* || $2 == .* || -z $2 ]] || return 0
@@ -103,7 +132,7 @@ _mayfly_value() {
         --network) values=none ;;
         --cap-drop) values=ALL ;;
         --security-opt) values='seccomp=builtin seccomp= no-new-privileges' ;;
-        --read-only) [ "$flag" ] || return 1
+        --read-only | --build) [ "$flag" ] || return 1
             values='true false' ;;
         --ulimit) compopt -o nospace 2>/dev/null
             values='as= core= cpu= data= fsize= memlock= msgqueue= nofile= nproc= sigpending= stack=' ;;

@@ -2,7 +2,7 @@
 #
 # tests/package/test_manual.c compares the flags with the program's own table.
 
-set -l commands python run plan doctor gc version help
+set -l commands python run plan pull images import build export inspect rmi prune doctor gc version help
 set -l runs '__fish_seen_subcommand_from python run'
 
 complete -c mayfly -f
@@ -10,16 +10,58 @@ complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -l version -d 
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a python -d 'Run Python code in a fresh box'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a run -d 'Run a command in a fresh box'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a plan -d 'Print the system calls of a run'
+complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a pull -d 'Get an image from its registry'
+complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a images -d 'List the images that are in the store'
+complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a import -d 'Take images from archives and directories'
+complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a build -d 'Make an image from a Dockerfile'
+complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a export -d 'Write images to an archive'
+complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a inspect -d 'Say what the store knows of images'
+complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a rmi -d 'Remove images'
+complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a prune -d 'Remove what no image needs'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'Say what this host can put in force'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a gc -d 'Collect what killed runs left behind'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a version -d 'Print the version'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a help -d 'The flags of a command'
 complete -c mayfly -n '__fish_seen_subcommand_from plan; and not __fish_seen_subcommand_from python run' -a 'python run'
-complete -c mayfly -n '__fish_seen_subcommand_from help' -a "python run plan doctor gc version"
+complete -c mayfly -n '__fish_seen_subcommand_from help' -a "python run plan pull images import build export inspect rmi prune doctor gc version"
 complete -c mayfly -s h -l help -d 'The flags, with their defaults'
 complete -c mayfly -n '__fish_seen_subcommand_from doctor gc python run' -l json -d 'Print JSON'
 complete -c mayfly -n '__fish_seen_subcommand_from doctor' -l verbose -d 'Say it of what is in order too'
 complete -c mayfly -n '__fish_seen_subcommand_from gc' -l all -d 'Look through the whole cgroup tree'
+
+complete -c mayfly -n '__fish_seen_subcommand_from pull images import build inspect rmi prune' -l json -d 'Print JSON'
+complete -c mayfly -n '__fish_seen_subcommand_from pull images import build export inspect rmi prune' -l store -x -a '(__fish_complete_directories)' -d 'Where images are kept'
+complete -c mayfly -n '__fish_seen_subcommand_from pull images' -s q -l quiet -d 'Print names or digests only'
+complete -c mayfly -n '__fish_seen_subcommand_from import' -s t -l tag -x -d 'The name'
+complete -c mayfly -n '__fish_seen_subcommand_from pull import' -l platform -x -d 'Which of several'
+complete -c mayfly -n '__fish_seen_subcommand_from pull import' -l no-bytecode -d 'Make no byte code'
+complete -c mayfly -n '__fish_seen_subcommand_from import' -F
+complete -c mayfly -n '__fish_seen_subcommand_from pull' -l missing -d 'Ask nobody if it is there'
+complete -c mayfly -n '__fish_seen_subcommand_from pull' -l plain-http -d 'Speak to the registry without TLS'
+complete -c mayfly -n '__fish_seen_subcommand_from pull' -l tls-verify -x -a 'true false' -d 'Whether its certificate is verified'
+complete -c mayfly -n '__fish_seen_subcommand_from pull' -l retry -x -d 'How often to try again (5)'
+complete -c mayfly -n '__fish_seen_subcommand_from pull' -l retry-delay -x -d 'Wait before that (500ms)'
+complete -c mayfly -n '__fish_seen_subcommand_from pull' -l stall-timeout -x -d 'Give up a silent server (30s)'
+complete -c mayfly -n '__fish_seen_subcommand_from pull' -l config -r -F -d 'Settings of registries'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -s t -l tag -x -d 'The name'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -s f -l file -r -F -d 'The Dockerfile'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -l build-arg -x -d 'The value of an ARG'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -l target -x -d 'The stage that is the image'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -l no-cache -d 'Carry every step out again'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -l pull -x -a 'missing always never' -d 'When to get the base images'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -l platform -x -d 'Accepted if this machine can run it'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -l network -x -a none -d 'A RUN has none'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -s m -l memory -x -d 'Memory of each RUN (2g)'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -l cpus -x -d 'CPUs of each RUN (2)'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -l pids-limit -x -d 'Processes of each RUN (1024)'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -l timeout -x -d 'Wall clock of each RUN (1h)'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -l limits -x -a 'strict best-effort' -d 'As of a run'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -l no-bytecode -d 'Make no byte code'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -s q -l quiet -d 'Print the digest only'
+complete -c mayfly -n '__fish_seen_subcommand_from build' -x -a '(__fish_complete_directories)'
+complete -c mayfly -n '__fish_seen_subcommand_from export' -s o -l output -r -F -d 'Where to write it'
+complete -c mayfly -n '__fish_seen_subcommand_from rmi prune' -s f -l force -d 'Accepted'
+complete -c mayfly -n '__fish_seen_subcommand_from run pull export inspect rmi' -a "(mayfly images 2>/dev/null | sed '1d; s/ .*//; /^</d')" -d 'Image'
 
 # What is not a flag names files: the program, and its arguments.
 complete -c mayfly -n $runs -F
@@ -38,7 +80,12 @@ complete -c mayfly -n $runs -l ulimit -x -a 'as= core= cpu= data= fsize= memlock
 complete -c mayfly -n $runs -l limits -x -a 'strict best-effort' -d 'What to do when a limit cannot be put in force'
 complete -c mayfly -n $runs -l cgroup-parent -x -a '(__fish_complete_directories)' -d 'Cgroup below which the box\'s is made'
 complete -c mayfly -n $runs -l rootfs -x -a '(__fish_complete_directories)' -d 'Directory that is the box\'s root'
+complete -c mayfly -n $runs -l image -x -a "(mayfly images 2>/dev/null | sed '1d; s/ .*//; /^</d')" -d 'Image whose files are the root'
+complete -c mayfly -n $runs -l store -x -a '(__fish_complete_directories)' -d 'Where images are kept'
+complete -c mayfly -n $runs -l pull -x -a 'missing always never' -d 'When to get the image from its registry'
+complete -c mayfly -n $runs -l entrypoint -x -d 'What runs in place of the own of the image'
 complete -c mayfly -n $runs -l read-only -d 'The root cannot be written'
+complete -c mayfly -n $runs -l build -d 'The rootfs is an image being made'
 complete -c mayfly -n $runs -s v -l volume -r -F -d 'Show a directory or file of the host\'s'
 complete -c mayfly -n $runs -l mount -x -a 'type=bind,src= type=tmpfs,dst=' -d 'The same in the long form of docker'
 complete -c mayfly -n $runs -l tmpfs -x -d 'One more place in memory'

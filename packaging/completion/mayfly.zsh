@@ -19,13 +19,18 @@ _mayfly_flags() {
         '--limits=[what to do when a limit cannot be put in force]:how:(strict best-effort)'
         '--cgroup-parent=[cgroup below which the box'"'"'s is made]:cgroup:_files -/'
         '--rootfs=[directory that is the box'"'"'s root]:directory:_files -/'
+        '--image=[image whose files are the box'"'"'s root]:image:_mayfly_images'
+        '--store=[where images are kept]:directory:_files -/'
+        '--pull=[when to get the image from its registry]:when:(missing always never)'
+        '--entrypoint=[what runs in place of the image'"'"'s own]:command:'
         '--read-only=-[the root cannot be written]::boolean:(true false)'
+        '--build=-[the rootfs is an image being made]::boolean:(true false)'
         '*'{-v+,--volume=}'[show a directory or file of the host'"'"'s]:source\:target[\:rw]:_files -S \:'
         '*--mount=[the same in the long form of docker]:type=bind,src=…,dst=…:(type=bind,src= type=tmpfs,dst=)'
         '*--tmpfs=[one more place in memory]:path in the box[\:options]:'
         '(-w --workdir)'{-w+,--workdir=}'[where the command starts]:directory in the box:'
         '*'{-e+,--env=}'[a variable]:name=value:_parameters -S = -q'
-        '(-u --user)'{-u+,--user=}'[who the code is in the box]:uid[\:gid] (1000):'
+        '(-u --user)'{-u+,--user=}'[who the code is in the box]:user[\:group] (1000):'
         '--hostname=[the host name of the box]:name:'
         '(-i --interactive)'{-i,--interactive}'[pass standard input on]'
         '--attest[read every control back before the code runs]'
@@ -44,8 +49,12 @@ _mayfly_flags() {
     if [[ $1 = python ]]; then
         _arguments -s -S "$flags[@]" '(1)-c[the code]:code:' '1:program:_files' '*::argument:_files'
     else
-        _arguments -s -S "$flags[@]" '1:command in the box:' '*::argument:_files'
+        _arguments -s -S "$flags[@]" '1:image, or command in the box:_mayfly_images' '*::argument:_files'
     fi
+}
+
+_mayfly_images() {
+    compadd -- ${(f)"$(mayfly images 2>/dev/null | sed '1d; s/ .*//; /^</d')"}
 }
 
 _mayfly() {
@@ -55,6 +64,14 @@ _mayfly() {
         'python:run Python code in a fresh box'
         'run:run a command in a fresh box'
         'plan:print the system calls that such a run would make'
+        'pull:get an image from its registry'
+        'images:list the images that are in the store'
+        'import:take images from archives and directories'
+        'build:make an image from a Dockerfile'
+        'export:write images to an archive'
+        'inspect:say what the store knows of images'
+        'rmi:remove images'
+        'prune:remove what no image needs'
         'doctor:say what this host can put in force'
         'gc:collect what killed runs left behind'
         'version:print the version'
@@ -76,6 +93,41 @@ _mayfly() {
                         _mayfly_flags $words[1]
                     fi
                     ;;
+                pull) _arguments '--platform=[which of several]:os/arch:' '--missing[ask nobody if it is there]' \
+                    '--plain-http[speak to the registry without TLS]' \
+                    '--tls-verify=[whether its certificate is verified]:boolean:(true false)' \
+                    '--retry=[how often to try again]:number (5):' '--retry-delay=[wait before that]:time (500ms):' \
+                    '--stall-timeout=[give up a silent server]:time (30s):' \
+                    '--config=[settings of registries]:file:_files -g "*.json(-.)"' \
+                    '--no-bytecode[make no byte code]' '(-q --quiet)'{-q,--quiet}'[print the name only]' \
+                    '--json[print JSON]' '--store=[where images are kept]:directory:_files -/' \
+                    '(- *)'{-h,--help}'[help]' '1:image:_mayfly_images' ;;
+                images) _arguments '(-q --quiet)'{-q,--quiet}'[print digests only]' '--json[print JSON]' \
+                    '--store=[where images are kept]:directory:_files -/' '(- *)'{-h,--help}'[help]' ;;
+                import) _arguments '(-t --tag)'{-t+,--tag=}'[the name]:name:' \
+                    '--platform=[which of several]:os/arch:' '--no-bytecode[make no byte code]' \
+                    '--json[print JSON]' '--store=[where images are kept]:directory:_files -/' \
+                    '(- *)'{-h,--help}'[help]' '1:source:_files' ;;
+                build) _arguments '*'{-t+,--tag=}'[the name]:name:' '(-f --file)'{-f+,--file=}'[the Dockerfile]:file:_files' \
+                    '*--build-arg=[the value of an ARG]:name=value:' '--target=[the stage that is the image]:stage:' \
+                    '--no-cache[carry every step out again]' '--pull=[when to get the base images]:when:(missing always never)' \
+                    '--platform=[accepted if this machine can run it]:os/arch:' '--network=[a RUN has none]:network:(none)' \
+                    '(-m --memory)'{-m+,--memory=}'[memory of each RUN]:size:' '--cpus=[CPUs of each RUN]:number:' \
+                    '--pids-limit=[processes of each RUN]:number:' '--timeout=[wall clock of each RUN]:time:' \
+                    '--limits=[as of a run]:how:(strict best-effort)' '--no-bytecode[make no byte code]' \
+                    '(-q --quiet)'{-q,--quiet}'[print the digest only]' '--json[print JSON]' \
+                    '--store=[where images are kept]:directory:_files -/' '(- *)'{-h,--help}'[help]' \
+                    '1:directory:_files -/' ;;
+                export) _arguments '(-o --output)'{-o+,--output=}'[where to write it]:file:_files' \
+                    '--store=[where images are kept]:directory:_files -/' '(- *)'{-h,--help}'[help]' \
+                    '*:image:_mayfly_images' ;;
+                inspect) _arguments '--json[print JSON]' '--store=[where images are kept]:directory:_files -/' \
+                    '(- *)'{-h,--help}'[help]' '*:image:_mayfly_images' ;;
+                rmi) _arguments '(-f --force)'{-f,--force}'[accepted]' '--json[print JSON]' \
+                    '--store=[where images are kept]:directory:_files -/' '(- *)'{-h,--help}'[help]' \
+                    '*:image:_mayfly_images' ;;
+                prune) _arguments '(-f --force)'{-f,--force}'[accepted]' '--json[print JSON]' \
+                    '--store=[where images are kept]:directory:_files -/' '(- *)'{-h,--help}'[help]' ;;
                 doctor) _arguments '--verbose[say it of what is in order too]' '--json[print JSON]' \
                     '(- *)'{-h,--help}'[help]' ;;
                 gc) _arguments '--all[look through the whole cgroup tree]' '--json[print JSON]' \

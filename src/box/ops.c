@@ -352,12 +352,12 @@ static int op_loopback(struct op_ctx *ctx) {
 }
 
 static int op_caps_bound(const struct op *op, struct op_ctx *ctx) {
-    unsigned long bits = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-                         SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED |
-                         op->flags;
+    unsigned long bits = (op->b ? 0 : SECBIT_NOROOT) | SECBIT_NOROOT_LOCKED |
+                         SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE |
+                         SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED | op->flags;
 
     for (unsigned long cap = 0; cap <= op->a; cap++)
-        if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+        if (!(op->b & BIT(cap)) && prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
             return check(ctx, -1, "prctl(PR_CAPBSET_DROP)");
     return check(ctx, prctl(PR_SET_SECUREBITS, bits, 0, 0, 0), "prctl(PR_SET_SECUREBITS)");
 }
@@ -458,10 +458,10 @@ static int op_ids(const struct op *op, struct op_ctx *ctx) {
     return check(ctx, sys_setresuid((uid_t)op->a), "setresuid");
 }
 
-static int op_caps_none(struct op_ctx *ctx) {
+static int op_caps_none(const struct op *op, struct op_ctx *ctx) {
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
         return check(ctx, -1, "prctl(PR_CAP_AMBIENT)");
-    return check(ctx, sys_capset_none(), "capset");
+    return check(ctx, sys_capset(op->a), "capset");
 }
 
 /* The header on this machine may be older than the kernel: Landlock's rights by number, landlock(7). */
@@ -588,7 +588,7 @@ static int run_seal_op(const struct op *op, struct op_ctx *ctx) {
     case OP_IDS:
         return op_ids(op, ctx);
     case OP_CAPS_NONE:
-        return op_caps_none(ctx);
+        return op_caps_none(op, ctx);
     case OP_PRCTL:
         return check(ctx, prctl((int)op->a, op->b, op->c, 0, 0), "prctl");
     case OP_LANDLOCK:

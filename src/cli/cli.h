@@ -24,8 +24,10 @@ int cmd_run(const struct command *self, int argc, char **argv); /* run and pytho
 int cmd_plan(const struct command *self, int argc, char **argv);
 int cmd_gc(const struct command *self, int argc, char **argv);
 int cmd_doctor(const struct command *self, int argc, char **argv);
+int cmd_fetch(const struct command *self, int argc, char **argv); /* all that mayfly-fetch does */
 int cmd_version(const struct command *self, int argc, char **argv);
 void help_run(const struct command *self);
+void help_fetch(const struct command *self);
 void help_short(const struct command *self);
 void help_gc(const struct command *self);
 
@@ -34,10 +36,13 @@ struct request {
     mayfly_policy *policy;
     bool python; /* the command is Python with code, else an argv */
     bool json, stats, help;
-    bool keep_stdin;  /* -i */
-    bool have_rootfs; /* --rootfs */
-    bool have_policy; /* --policy, which may name one too */
-    char *code;       /* malloc'ed */
+    bool keep_stdin; /* -i */
+    bool pull_given; /* --pull */
+    enum pull { PULL_MISSING, PULL_ALWAYS, PULL_NEVER } pull;
+    bool env_root; /* MAYFLY_ROOTFS named the root */
+    bool
+        default_image; /* nobody named a root: where this one is missing, an unpacked one will do */
+    char *code;        /* malloc'ed */
     size_t code_len;
 };
 
@@ -45,6 +50,11 @@ struct request {
  * -errno with the error's message set. --help sets rq->help and stops. */
 int request_parse(struct request *rq, int argc, char **argv, struct mayfly_error *error);
 void request_done(struct request *rq);
+
+/* A root that somebody made or installed at one of the usual places, in place of the policy's image. -ENOENT: none. */
+int request_usual_rootfs(struct request *rq, struct mayfly_error *error);
+/* Has the policy's image pulled, by mayfly-fetch, which says what goes wrong. `missing`: unless it is there by then. */
+int fetch_image(const mayfly_policy *policy, bool quiet, bool missing, struct mayfly_error *error);
 
 /* Sees to it that what was printed is out: 0, or an exit status; says why unless it is that the reader is gone. */
 int flush_output(void);

@@ -27,7 +27,8 @@ static const char examples[] =
     "  echo 'print(input())' > t.py; echo hello | mayfly python -i t.py\n"
     "  mayfly python --timeout 2s --memory 64m --json script.py arg\n"
     "  mayfly python -v ./data:/data -c 'print(open(\"/data/x\").read())'\n"
-    "  mayfly run --rootfs build/rootfs sh -c 'id; cat /proc/self/status'\n";
+    "  mayfly run alpine:3 sh -c 'id; cat /proc/self/status'\n"
+    "  mayfly run --rootfs build/rootfs sh -c 'id; ls /'\n";
 static const char statuses[] =
     "exit status:\n"
     "  the program's own; 128+N if signal N ended it; 124 time limit; 137 out of memory;\n"
@@ -80,6 +81,8 @@ void help_run(const struct command *self) {
     (void)printf("\nthe program's own:\n");
     help_line("    --env-file", "FILE", "variables, a NAME=VALUE on each line");
     help_line("    --policy", "FILE", "fields as a JSON object; flags win over it");
+    help_line("    --pull", "missing|always|never",
+              "when to get the image from its registry (missing)");
     help_line("    --json", NULL, "print the result as one JSON object");
     help_line("    --stats", NULL, "print what the run used, on standard error");
     help_line("    --init, --rm", NULL, "accepted for docker's sake: both are always so");
@@ -181,6 +184,10 @@ static void print_text(const mayfly_result *r, const struct request *rq) {
     print_stream_note("stdout", &r->out);
     print_stream_note("stderr", &r->err);
     print_ending(r);
+    if (r->outcome == MAYFLY_SETUP_FAILED && r->exit_code == 127 && rq->env_root && !rq->python)
+        complain(
+            "MAYFLY_ROOTFS names the root, so the first word is the command; for an image unset "
+            "it, or write --image NAME");
     for (size_t i = 0; i < r->n_warnings; i++)
         complain("warning: %s", r->warnings[i]);
     for (size_t i = 0; i < r->n_hints; i++)
@@ -238,7 +245,44 @@ static int run_delegated(const mayfly_policy *policy, const struct mayfly_input 
     return r;
 }
 
-static int execute(const struct request *rq) {
+static bool is_of_image(const struct mayfly_error *error) {
+    return strcmp(error->control, "image") == 0;
+}
+
+/* 0: try again. What is not here, or not unpacked, a pull may mend; where nobody asked for an image, any root will do. */
+static int find_root(struct request *rq, struct mayfly_error *error) {
+    struct mayfly_error no_usual;
+    int r = rq->default_image ? request_usual_rootfs(rq, &no_usual) : -ENOENT;
+
+    if (r == 0)
+        return 0;
+    if (r != -ENOENT)
+        *error = no_usual;
+    if (rq->pull == PULL_NEVER || error->code != -ENOENT)
+        return error->code;
+    return fetch_image(rq->policy, rq->json, true, error);
+}
+
+/* --pull=always goes before all else. */
+static int pull_first(const struct request *rq, struct mayfly_error *error) {
+    if (rq->pull != PULL_ALWAYS || !mayfly_policy_text(rq->policy, "image"))
+        return 0;
+    return fetch_image(rq->policy, rq->json, false, error);
+}
+
+static int run_found(struct request *rq, const struct mayfly_input *input,
+                     mayfly_result **ret_result, struct mayfly_error *error) {
+    int r = pull_first(rq, error);
+
+    if (r < 0)
+        return r;
+    r = run_delegated(rq->policy, input, ret_result, error);
+    if (r < 0 && is_of_image(error) && find_root(rq, error) == 0)
+        r = run_delegated(rq->policy, input, ret_result, error);
+    return r;
+}
+
+static int execute(struct request *rq) {
     int signals = watch_signals();
     struct mayfly_input input = {.code = rq->code,
                                  .code_len = rq->code_len,
@@ -249,7 +293,7 @@ static int execute(const struct request *rq) {
     struct mayfly_error error = {0};
     mayfly_result *result = NULL;
 
-    if (run_delegated(rq->policy, &input, &result, &error) < 0)
+    if (run_found(rq, &input, &result, &error) < 0)
         return fail(rq, &error);
     int status = exit_status(result, signals);
     sigset_t none;
@@ -299,6 +343,8 @@ int cmd_plan(const struct command *self, int argc, char **argv) {
     else if (r == 0) {
         (void)mayfly_delegate(rq.policy, NULL, NULL); /* as the run would */
         r = mayfly_plan_text(rq.policy, &text, &error);
+        if (r < 0 && is_of_image(&error) && find_root(&rq, &error) == 0)
+            r = mayfly_plan_text(rq.policy, &text, &error);
     }
     if (r < 0)
         complain("%s", error.message);

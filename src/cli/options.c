@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
+#include "json/config_json.h"
 
 #include "base/banned.h"
 
@@ -82,14 +83,10 @@ static bool try_rootfs(struct request *rq, const char *path) {
     return mayfly_policy_set(rq->policy, "rootfs", path, &ignored) == 0;
 }
 
-/* For `python`, which names no image: the places where `make rootfs` and an installation put one. */
-static int default_rootfs(struct request *rq, struct mayfly_error *error) {
+int request_usual_rootfs(struct request *rq, struct mayfly_error *error) {
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
     char path[4096], exe[4000];
-    const char *own = getenv("MAYFLY_ROOTFS"), *data = getenv("XDG_DATA_HOME"),
-               *home = getenv("HOME");
 
-    if (own && *own)
-        return mayfly_policy_set(rq->policy, "rootfs", own, error);
     ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
     if (n > 0) {
         exe[n] = '\0';
@@ -112,9 +109,42 @@ static int default_rootfs(struct request *rq, struct mayfly_error *error) {
             "no rootfs: where the program lies, and what may be beside it, cannot be told without "
             "/proc (%s); mount -t proc proc /proc, or name a directory with --rootfs",
             strerrordesc_np(errno));
-    return usage(error,
-                 "no rootfs: `make rootfs` builds one; or name a directory with --rootfs, or "
-                 "in MAYFLY_ROOTFS");
+    (void)usage(error, "no root file system at the usual places");
+    return -ENOENT;
+}
+
+static bool names_root(const struct request *rq) {
+    return mayfly_policy_text(rq->policy, "rootfs") || mayfly_policy_text(rq->policy, "image");
+}
+
+static int take_pull(struct request *rq, const char *flag, const char *value,
+                     struct mayfly_error *error) {
+    static const char *const words[] = {
+        [PULL_MISSING] = "missing", [PULL_ALWAYS] = "always", [PULL_NEVER] = "never"};
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcmp(value, words[i]) == 0)
+            return rq->pull = (enum pull)i, 0;
+    return usage(error, "%s: \"%.64s\" is none of missing, always and never", flag, value);
+}
+
+/* Under what flags and a policy say: the environment, then the configuration, then what is usual. */
+static int take_defaults(struct request *rq, const struct config *config,
+                         struct mayfly_error *error) {
+    const char *image = getenv("MAYFLY_IMAGE"), *rootfs = getenv("MAYFLY_ROOTFS");
+
+    if (names_root(rq))
+        return 0;
+    if (rq->python && image && *image)
+        return mayfly_policy_set(rq->policy, "image", image, error);
+    rq->env_root = rootfs && *rootfs;
+    if (rq->env_root)
+        return mayfly_policy_set(rq->policy, "rootfs", rootfs, error);
+    if (!rq->python)
+        return 0;
+    rq->default_image = !config->image[0];
+    return mayfly_policy_set(rq->policy, "image",
+                             config->image[0] ? config->image : "python:3.12-slim", error);
 }
 
 /* ------------------------------------------------------------------ files */
@@ -188,12 +218,6 @@ static int read_policy(struct request *rq, const char *path, struct mayfly_error
 
     if (r < 0)
         return r;
-    /* Where the file names a root, that one comes before the usual places. */
-    if (!rq->have_policy) {
-        struct mayfly_error ignored;
-        (void)default_rootfs(rq, &ignored);
-        rq->have_policy = true;
-    }
     r = mayfly_policy_json(rq->policy, text, len, error);
     free(text);
     return r < 0 ? in_file(path, r, error) : 0;
@@ -257,8 +281,6 @@ static int set_field(struct request *rq, const struct mayfly_field *f, const cha
                      struct mayfly_error *error) {
     if (strcmp(f->name, "env") == 0)
         return set_env(rq, value, error);
-    if (strcmp(f->name, "rootfs") == 0)
-        rq->have_rootfs = true;
     if (strcmp(f->name, "interactive") == 0)
         rq->keep_stdin = strcmp(value, "false") != 0;
     return mayfly_policy_set(rq->policy, f->name, value, error);
@@ -277,6 +299,12 @@ static int own_flag(struct request *rq, enum pass pass, const char *flag, size_t
         if (!value)
             return usage(error, "--env-file: wants a FILE");
         return pass == PASS_FLAGS ? read_env_file(rq, value, error) : 0;
+    }
+    if (IS("--pull")) {
+        if (!value)
+            return usage(error, "--pull: wants missing, always or never");
+        rq->pull_given = true;
+        return pass == PASS_FLAGS ? take_pull(rq, "--pull", value, error) : 0;
     }
     if (IS("-c") && rq->python) {
         if (!value)
@@ -350,13 +378,16 @@ static int python_rest(struct request *rq, int argc, char **argv, int i,
 }
 
 static int run_rest(struct request *rq, int argc, char **argv, int i, struct mayfly_error *error) {
-    if (!rq->have_rootfs && !rq->have_policy && !getenv("MAYFLY_ROOTFS"))
-        return usage(error,
-                     "run: which root file system? --rootfs DIR names one (images by name are "
-                     "for a later release)");
-    if (i >= argc)
-        return usage(error, "run: no command to run");
-    return mayfly_policy_command(rq->policy, (const char *const *)(uintptr_t)(argv + i), error);
+    if (!names_root(rq)) {
+        if (i >= argc)
+            return usage(error, "run: what? IMAGE [COMMAND…], or --rootfs DIR COMMAND…");
+        int r = mayfly_policy_set(rq->policy, "image", argv[i++], error);
+        if (r < 0)
+            return r;
+    }
+    if (i < argc)
+        return mayfly_policy_command(rq->policy, (const char *const *)(uintptr_t)(argv + i), error);
+    return mayfly_policy_text(rq->policy, "image") ? 0 : usage(error, "run: no command to run");
 }
 
 /* Takes the flags from argv[1] on; *ret_rest is the first word after them. */
@@ -399,10 +430,17 @@ int request_parse(struct request *rq, int argc, char **argv, struct mayfly_error
         rq->json = rq->json || wants_json(argc, argv);
     if (r < 0 || rq->help)
         return r;
-    r = rq->python ? python_rest(rq, argc, argv, i, error) : run_rest(rq, argc, argv, i, error);
-    if (r == 0 && !rq->have_rootfs && !rq->have_policy)
-        r = default_rootfs(rq, error);
-    return r;
+    struct config config;
+    r = config_read(&config, error);
+    if (r == 0 && config.store[0] && !mayfly_policy_text(rq->policy, "store") &&
+        !getenv("MAYFLY_STORE"))
+        r = mayfly_policy_set(rq->policy, "store", config.store, error);
+    if (r == 0 && config.pull[0] && !rq->pull_given)
+        r = take_pull(rq, "the configuration's pull", config.pull, error);
+    r = r < 0 ? r : take_defaults(rq, &config, error);
+    if (r < 0)
+        return r;
+    return rq->python ? python_rest(rq, argc, argv, i, error) : run_rest(rq, argc, argv, i, error);
 }
 
 void request_done(struct request *rq) {

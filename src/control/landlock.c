@@ -40,7 +40,7 @@ static int plan_landlock(const struct policy *policy, const struct host *host, s
         return 0;
     if (!write || !rules)
         return err_oom(err);
-    if (!policy->read_only) {
+    if (!policy->read_only || policy->build) {
         write[n++] = "/";
     } else {
         write[n++] = "/dev";  /* null, and shm below it */

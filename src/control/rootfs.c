@@ -21,7 +21,7 @@
 
 static int plan_mount(const struct policy *policy, const struct host *host UNUSED,
                       struct plan *plan, struct err *err UNUSED) {
-    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY;
+    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (policy->build ? 0 : MOUNT_ATTR_RDONLY);
 
     plan_add(plan, (struct op){.stage = STAGE_APART,
                                .kind = OP_UNSHARE,
@@ -29,7 +29,9 @@ static int plan_mount(const struct policy *policy, const struct host *host UNUSE
                                .flags = CLONE_NEWNS,
                                .why = "mounts made for the box would be the host's"});
     tree_rows(plan, CTL_MOUNT, SLOT_ROOT, policy->rootfs, attrs,
-              "the box sees the rootfs and nothing else; writes to it must not last");
+              policy->build ? "the box sees the rootfs and nothing else; it is what is being made"
+                            : "the box sees the rootfs and nothing else; writes to it must not "
+                              "last");
     plan_add(plan, (struct op){.stage = STAGE_INSIDE,
                                .kind = OP_PRIVATE,
                                .control = CTL_MOUNT,
@@ -42,7 +44,7 @@ static int plan_mount(const struct policy *policy, const struct host *host UNUSE
                                .slot2 = OP_AT_ROOT,
                                .path = "/",
                                .why = "pivot_root takes only a mount point of this namespace"});
-    if (!policy->read_only)
+    if (!policy->read_only && !policy->build)
         plan_add(plan, (struct op){.stage = STAGE_INSIDE,
                                    .kind = OP_OVERLAY,
                                    .control = CTL_MOUNT,
@@ -84,8 +86,9 @@ static void verify(const struct view *view, struct finding *finding) {
 
 static void describe(const struct plan *plan, struct buf *out) {
     buf_printf(out, "the root is %s, %s; the host's files are not there", plan->policy->rootfs,
-               !plan->policy->read_only ? "with writes kept in memory and thrown away"
-                                        : "read-only");
+               plan->policy->build        ? "being made: what is written stays"
+               : !plan->policy->read_only ? "with writes kept in memory and thrown away"
+                                          : "read-only");
 }
 
 const struct control control_mount = {

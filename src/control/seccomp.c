@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include "base/fd.h"
@@ -162,6 +163,33 @@ static void choose_sample(struct filter *filter) {
         filter->sample[harmful[i] / 64] &= ~BIT(harmful[i] % 64);
 }
 
+/* Where an image is made, netlink is answered as by a kernel that has none: then useradd and its like go on without the
+ * audit log, while for EPERM they give up. What is let through stays the same. */
+static int without_netlink(struct plan *plan, struct filter *filter, struct err *err) {
+    const struct sock_filter head[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SECCOMP_NATIVE_ARCH, 0, 5),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)), /* low half */
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+    };
+    size_t len = ARRAY_LEN(head) + filter->len;
+    struct sock_filter *code =
+        len > BPF_MAXINSNS ? NULL : arena_alloc(&plan->arena, len * sizeof(*code));
+
+    if (len > BPF_MAXINSNS)
+        return 0; /* the profile is the operator's, and full */
+    if (!code)
+        return err_oom(err);
+    memcpy(code, head, sizeof(head));
+    memcpy(code + ARRAY_LEN(head), filter->code, filter->len * sizeof(*code));
+    filter->code = code;
+    filter->len = (unsigned short)len;
+    return 0;
+}
+
 static int plan_seccomp(const struct policy *policy, const struct host *host, struct plan *plan,
                         struct err *err) {
     struct filter *filter = arena_alloc(&plan->arena, sizeof(*filter));
@@ -174,6 +202,8 @@ static int plan_seccomp(const struct policy *policy, const struct host *host, st
     else
         *filter = (struct filter){
             .len = ARRAY_LEN(seccomp_default_code), .notify = true, .code = seccomp_default_code};
+    if (r == 0 && policy->build)
+        r = without_netlink(plan, filter, err);
     if (r < 0)
         return r;
     if (policy->attest)

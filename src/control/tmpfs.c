@@ -56,15 +56,42 @@ static void standard(struct plan *plan, const struct policy *policy, int slot, i
                own && own->mode ? own->mode : mode, why);
 }
 
+/* A place to start in that lies in a tmpfs of ours, where nothing is yet: made, as it would be in a container, and the
+ * payload's. */
+static void workdir_rows(struct plan *plan, const struct policy *policy, bool home, bool own) {
+    const char *dir = policy->workdir ? policy->workdir : "";
+    bool tmp = strncmp(dir, "/tmp/", 5) == 0;
+
+    if (!tmp && !(home && strncmp(dir, "/home/", 6) == 0))
+        return;
+    const char *rest = dir + (tmp ? 5 : 6);
+    for (const char *slash = strchrnul(rest, '/');; slash = strchrnul(slash + 1, '/')) {
+        plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                                   .kind = OP_MKDIR,
+                                   .control = CTL_TMP,
+                                   .slot = tmp ? SLOT_TMP : SLOT_HOME,
+                                   .path = plan_text(plan, "%.*s", (int)(slash - rest), rest),
+                                   .a = 0755,
+                                   .b = own ? policy->uid : 0,
+                                   .c = own ? policy->gid : 0,
+                                   .flags2 = OP_F_OPTIONAL,
+                                   .why = "the command is to start there"});
+        if (!*slash)
+            return;
+    }
+}
+
 static int plan_tmp(const struct policy *policy, const struct host *host, struct plan *plan,
                     struct err *err UNUSED) {
-    bool home = plan->image.has_home;
+    bool home = plan->image.has_home && !policy->build;
     /* Without an identity of its own the payload is init's, and without capabilities it could not enter another's. */
     bool own = plan_has(plan, CTL_IDENTITY) ||
                (plan_has(plan, CTL_USER) && host->ids.kind == IDMAP_SINGLE);
 
-    standard(plan, policy, SLOT_TMP, SLOT_ROOT, "tmp", "/tmp", 01777,
-             "the root is read-only and programs need somewhere to write");
+    /* An image keeps its /tmp and /home, and its builders execute there what they have just made. */
+    if (!policy->build)
+        standard(plan, policy, SLOT_TMP, SLOT_ROOT, "tmp", "/tmp", 01777,
+                 "the root is read-only and programs need somewhere to write");
     if (plan_has(plan, CTL_DEV))
         standard(plan, policy, SLOT_SHM, SLOT_DEV, "shm", "/dev/shm", 01777,
                  "POSIX shared memory and semaphores (multiprocessing) live there");
@@ -82,6 +109,7 @@ static int plan_tmp(const struct policy *policy, const struct host *host, struct
                              .c = own ? policy->gid : 0,
                              .why = "the payload's home, where its code is and where it starts"});
     }
+    workdir_rows(plan, policy, home, own);
     for (int i = 0; i < policy->n_tmpfs; i++) {
         const struct policy_tmpfs *t = &policy->tmpfs[i];
 
@@ -115,9 +143,10 @@ static void verify(const struct view *view, struct finding *finding) {
 
     if (!readback_mounts(view, CTL_TMP, finding))
         return;
-    if (!readback_mount_at(view, "/tmp", line, &m, &seen))
-        return finding_set(finding, false, "nothing is mounted at /tmp");
-    finding_set(finding, true, "/tmp is %s, %s, %llu bytes, %llu inodes; the others as wanted",
+    const char *at = view->plan->policy->build ? "/dev/shm" : "/tmp";
+    if (!readback_mount_at(view, at, line, &m, &seen))
+        return finding_set(finding, false, "nothing is mounted at %s", at);
+    finding_set(finding, true, "%s is %s, %s, %llu bytes, %llu inodes; the others as wanted", at,
                 m.fstype, m.options, (unsigned long long)seen.bytes,
                 (unsigned long long)seen.inodes);
 }

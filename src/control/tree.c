@@ -29,13 +29,22 @@ void tree_rows(struct plan *plan, enum control_id id, int slot, const char *path
                                .flags = attrs,
                                .why = "recursive: a mount inside the tree would keep its own flags",
                                .remedy = "mount_setattr(2) needs Linux 5.12"});
+    bool must = plan->policy->build && id == CTL_MOUNT;
     if (outside && plan_has(plan, CTL_USER))
-        plan_add(plan, (struct op){.stage = STAGE_OUTSIDE,
-                                   .kind = OP_TREE_IDMAP,
-                                   .control = id,
-                                   .slot = slot,
-                                   .flags2 = OP_F_OPTIONAL,
-                                   .why = "the files' owners would all be strangers in the box; "
-                                          "a file system that cannot do it shows them as nobody's, "
-                                          "which takes nothing away from the isolation"});
+        plan_add(plan,
+                 (struct op){.stage = STAGE_OUTSIDE,
+                             .kind = OP_TREE_IDMAP,
+                             .control = id,
+                             .slot = slot,
+                             .flags2 = must ? 0 : OP_F_OPTIONAL,
+                             .why = must ? "what is made in the box would be some host id's, "
+                                           "and what is there nobody's"
+                                         : "the files' owners would all be strangers in the "
+                                           "box; a file system that cannot do it shows them "
+                                           "as nobody's, which takes nothing away from the "
+                                           "isolation",
+                             .remedy = must ? "to write to a root takes a file system that can "
+                                              "be id-mapped, such as ext4, xfs or btrfs: name a "
+                                              "place on one with --store"
+                                            : NULL});
 }

@@ -20,6 +20,7 @@
 
 #include "base/err.h"
 #include "base/fd.h"
+#include "base/helper.h"
 #include "base/spawn.h"
 #include "lib/delegate.h"
 #include "lib/report.h"
@@ -58,28 +59,6 @@ bool delegate_has_bus(void) {
     char dir[4000];
 
     return find_runtime_dir(dir, sizeof(dir));
-}
-
-/* Beside the running program, as after `make`; where `make install` puts it; where packages do. */
-bool delegate_find(char *ret, size_t size) {
-    static const char *const places[] = {
-        "%s/mayfly-delegate", "%s/../libexec/mayfly/mayfly-delegate",
-        "/usr/local/libexec/mayfly/mayfly-delegate", "/usr/libexec/mayfly/mayfly-delegate"};
-    char self[2048];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-    self[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash)
-        *slash = '\0';
-    for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        const char *rest = places[i][0] == '%' ? places[i] + 2 : places[i];
-        const char *dir = places[i][0] == '%' ? self : "";
-
-        if (snprintf(ret, size, "%s%s", dir, rest) < (int)size && access(ret, X_OK) == 0)
-            return true;
-    }
-    return false;
 }
 
 /* ------------------------------------------------------------------ the helper */
@@ -143,7 +122,7 @@ int delegate_ask(const char *helper, struct err *err) {
                        "no systemd user manager in sight (%s)", runtime);
     if (helper)
         (void)str_copy(path, sizeof(path), helper);
-    else if (!delegate_find(path, sizeof(path)))
+    else if (!helper_find("mayfly-delegate", path, sizeof(path)))
         return err_set(err, ERR_UNSUPPORTED, -ENOTSUP, "",
                        "install it (it is built where libsystemd-dev is), or run: systemd-run "
                        "--user --scope -p Delegate=yes -- mayfly …",

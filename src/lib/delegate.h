@@ -11,8 +11,6 @@
 bool delegate_wanted(const struct host *host);
 /* The user manager's socket is in sight. */
 bool delegate_has_bus(void);
-/* The path of mayfly-delegate. False: it is nowhere. */
-bool delegate_find(char *ret, size_t size);
 /* Asks by the program `helper` (NULL: looked for), and waits: 0 when this process is in its scope. The host's facts are then other ones. */
 int delegate_ask(const char *helper, struct err *err);
 

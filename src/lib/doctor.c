@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/helper.h"
 #include "base/units.h"
 #include "control/cgroup_limit.h"
 #include "control/control.h"
@@ -498,7 +499,7 @@ static void look_around(const char *asked, struct surroundings *ret) {
     (void)getrlimit(RLIMIT_AS, &space);
     (void)getrlimit(RLIMIT_DATA, &data);
     *ret = (struct surroundings){.has_bus = delegate_has_bus(),
-                                 .has_helper = delegate_find(path, sizeof(path)),
+                                 .has_helper = helper_find("mayfly-delegate", path, sizeof(path)),
                                  .max_files = files.rlim_cur,
                                  .max_processes = processes.rlim_cur,
                                  .max_space = space.rlim_cur,

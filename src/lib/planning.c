@@ -5,10 +5,12 @@
 #include "lib/planning.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
 #include "control/control.h"
+#include "image/home.h"
 #include "plan/command.h"
 
 #include "base/banned.h"
@@ -28,7 +30,7 @@ int image_look(const struct policy *policy, struct plan_image *ret_image, struct
     if (snprintf(path, sizeof(path), "%s/home", policy->rootfs) >= (int)sizeof(path))
         return err_set(err, ERR_USAGE, -ENAMETOOLONG, "mount", NULL,
                        "rootfs: the path is too long");
-    ret_image->has_home = lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+    ret_image->has_home = home_is_free(AT_FDCWD, path);
     return 0;
 }
 

@@ -122,7 +122,8 @@ int report_new(const struct plan *plan, struct mayfly_result **ret_result, struc
     }
     r->arena = arena;
     r->pub.exit_code = -1;
-    r->pub.image = arena_strdup(&r->arena, plan->policy->rootfs);
+    r->pub.image =
+        arena_strdup(&r->arena, plan->image.digest ? plan->image.digest : plan->policy->rootfs);
     make_id(r->pub.id);
     if (!r->pub.image || add_limits(r, plan) < 0 || add_controls(r, plan) < 0 ||
         add_warnings(r, plan) < 0) {

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/buf.h"
@@ -18,6 +19,7 @@
 #include "box/sweep.h"
 #include "control/control.h"
 #include "lib/doctor.h"
+#include "lib/image_use.h"
 #include "lib/planning.h"
 #include "lib/report.h"
 #include "policy/policy_json.h"
@@ -33,6 +35,7 @@ struct mayfly_policy {
 
 struct mayfly_box {
     struct host *host; /* facts of its own, where the policy names a cgroup; else NULL */
+    struct image_use image;
     struct plan *plan;
     struct box *box;
     struct box_input input;
@@ -113,6 +116,18 @@ int mayfly_policy_python(mayfly_policy *policy, const char *const *args,
     return done(policy_set_python(policy->inner, args, &err), &err, error);
 }
 
+const char *mayfly_policy_text(const mayfly_policy *policy, const char *name) {
+    const struct policy *p = policy->inner;
+    const struct {
+        const char *name, *text;
+    } texts[] = {{"image", p->image}, {"rootfs", p->rootfs}, {"store", p->store}};
+
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        if (strcmp(texts[i].name, name) == 0)
+            return texts[i].text;
+    return NULL;
+}
+
 int mayfly_policy_field(size_t index, struct mayfly_field *ret_field) {
     if (index >= policy_n_fields)
         return -ENOENT;
@@ -129,12 +144,15 @@ int mayfly_policy_field(size_t index, struct mayfly_field *ret_field) {
 
 /* ------------------------------------------------------------------ planning */
 
-static int make_plan(const struct policy *policy, const struct host *host, struct plan **ret_plan,
-                     struct err *err) {
+/* `use` outlives the plan. */
+static int make_plan(const struct policy *policy, const struct host *host, struct image_use *use,
+                     struct plan **ret_plan, struct err *err) {
     struct plan_image image = {0};
-    int r = image_look(policy, &image, err);
+    int r = image_use(policy, use, err);
 
-    return r < 0 ? r : plan_make(policy, host, &image, ret_plan, err);
+    r = r < 0 ? r : image_look(use->policy, &image, err);
+    image.digest = use->lease.digest[0] ? use->lease.digest : NULL;
+    return r < 0 ? r : plan_make(use->policy, host, &image, ret_plan, err);
 }
 
 static int host_unread(int code, struct err *err) {
@@ -163,16 +181,19 @@ int mayfly_plan_text(const mayfly_policy *policy, char **ret_text, struct mayfly
     struct err err = {0};
     const struct host *host = NULL;
     _cleanup_free_ struct host *own = NULL;
+    struct image_use use = {.lease.fd = -1};
     struct plan *plan = NULL;
     _cleanup_buf_ struct buf text = {0};
     int r = pick_host(policy->inner, &host, &own, &err);
 
     if (r == 0)
-        r = make_plan(policy->inner, host, &plan, &err);
+        r = make_plan(policy->inner, host, &use, &plan, &err);
+    if (r == 0)
+        plan_print(plan, &text);
+    plan_free(plan);
+    image_use_done(&use);
     if (r < 0)
         return done(r, &err, error);
-    plan_print(plan, &text);
-    plan_free(plan);
     char *taken = buf_take(&text);
     if (!taken)
         return done(err_oom(&err), &err, error);
@@ -210,6 +231,7 @@ static void free_box(mayfly_box *b) {
     box_close(b->box);
     plan_free(b->plan);
     mayfly_result_free(b->result);
+    image_use_done(&b->image);
     free(b->host);
     free(b);
 }
@@ -243,7 +265,7 @@ static int open_box(const mayfly_policy *policy, const struct box_input *rush, m
         return done(err_oom(&err), &err, error);
     int r = pick_host(policy->inner, &host, &b->host, &err);
     if (r == 0)
-        r = make_plan(policy->inner, host, &b->plan, &err);
+        r = make_plan(policy->inner, host, &b->image, &b->plan, &err);
     if (r == 0)
         r = report_new(b->plan, &b->result, &err);
     if (r == 0)

@@ -106,9 +106,11 @@ int sys_signal_default(int sig) {
     return (int)syscall(SYS_rt_sigaction, sig, none, NULL, sizeof(uint64_t));
 }
 
-int sys_capset_none(void) {
+int sys_capset(uint64_t keep) {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
-    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {0};
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {0};
 
-    return (int)syscall(SYS_capset, &header, none);
+    sets[0].effective = sets[0].permitted = (uint32_t)keep;
+    sets[1].effective = sets[1].permitted = (uint32_t)(keep >> 32);
+    return (int)syscall(SYS_capset, &header, sets);
 }

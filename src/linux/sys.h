@@ -48,6 +48,6 @@ int sys_setgroups0(void);     /* drop all supplementary groups, this thread only
 int sys_setresgid(gid_t gid); /* this thread only: libc's would signal other threads */
 int sys_setresuid(uid_t uid);
 int sys_signal_default(int sig); /* SIG_DFL, also for the two that libc keeps to itself */
-int sys_capset_none(void);       /* empties effective, permitted, inheritable */
+int sys_capset(uint64_t keep);   /* effective and permitted are `keep`, inheritable is empty */
 
 #endif

@@ -14,7 +14,7 @@ int plan_places(struct plan *plan, struct err *err) {
 
     bool made = plan_has(plan, CTL_TMP) && plan_has(plan, CTL_MOUNT);
 
-    plan->home = plan->image.has_home && made ? "/home/box" : "/tmp";
+    plan->home = policy->build ? "/" : plan->image.has_home && made ? "/home/box" : "/tmp";
     if (policy->takes_code && !made)
         return err_set(err, ERR_USAGE, -EINVAL, "tmp",
                        "put it into a file, hand that in with --volume, and name it as the command",

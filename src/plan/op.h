@@ -52,10 +52,10 @@ enum op_kind {
     OP_MASK, /* slot: tree; path: hide it if it is there: a file behind /dev/null, a directory behind an empty tmpfs */
     OP_OVERLAY, /* slot: the new root <- overlay of it under a tmpfs; value: the tmpfs's options */
     OP_CODE_FILE, /* slot: tree; path; a: mode; b: owner: the code's file, opened and sent to the supervisor */
-    OP_PIVOT,    /* slot: fchdir, pivot_root(".", "."), umount2(".", MNT_DETACH) */
-    OP_HOSTNAME, /* value */
-    OP_LOOPBACK, /* lo up */
-    OP_CAPS_BOUND, /* a: last capability: PR_CAPBSET_DROP of each, securebits locked; flags: more of them */
+    OP_PIVOT,      /* slot: fchdir, pivot_root(".", "."), umount2(".", MNT_DETACH) */
+    OP_HOSTNAME,   /* value */
+    OP_LOOPBACK,   /* lo up */
+    OP_CAPS_BOUND, /* a: last capability: PR_CAPBSET_DROP of each but those in b, securebits locked; flags: more of them */
     OP_SHED_HOST, /* wipe argv, environment and heap inherited from the supervisor; not dumpable; own name */
     /* SEAL */
     OP_SESSION, /* setsid */
@@ -65,7 +65,7 @@ enum op_kind {
     OP_STDIO,  /* the pipes to 0, 1, 2; everything above the report channel closed */
     OP_GROUPS, /* setgroups(0) */
     OP_IDS,    /* setresgid(a), setresuid(b) */
-    OP_CAPS_NONE, /* capset of nothing, ambient set cleared */
+    OP_CAPS_NONE, /* capset of nothing (of a: none, but for a build), ambient set cleared */
     OP_PRCTL,     /* a: option; b, c: arguments */
     OP_LANDLOCK,  /* data: struct landlock_rules */
     OP_SECCOMP,   /* data: struct filter; flags: SECCOMP_FILTER_FLAG_* */

@@ -36,7 +36,9 @@ struct plan_limit {                 /* for the result's `limits` */
 
 /* What the plan needs to know of the rootfs; looked up before planning. */
 struct plan_image {
-    bool has_home; /* /home is a real directory: then the payload's home is /home/box, else /tmp */
+    bool
+        has_home; /* /home is a real directory with nothing in it but perhaps box: then the payload's home is /home/box, else /tmp */
+    const char *digest; /* of the image's manifest; NULL: a directory was named */
 };
 
 struct plan {

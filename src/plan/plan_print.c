@@ -294,8 +294,10 @@ void plan_print_op(const struct op *op, struct buf *out) {
         buf_puts(out, "ioctl(SIOCSIFFLAGS, \"lo\", IFF_UP)");
         break;
     case OP_CAPS_BOUND:
-        buf_printf(out, "prctl(PR_CAPBSET_DROP, 0…%llu), prctl(PR_SET_SECUREBITS, {all, locked})",
-                   (unsigned long long)op->a);
+        buf_printf(out, "prctl(PR_CAPBSET_DROP, 0…%llu", (unsigned long long)op->a);
+        if (op->b)
+            buf_printf(out, " but %#llx", (unsigned long long)op->b);
+        buf_printf(out, "), prctl(PR_SET_SECUREBITS, {all%s, locked})", op->b ? " but NOROOT" : "");
         break;
     case OP_SHED_HOST:
         buf_puts(out, "prctl(PR_SET_DUMPABLE, 0), memset({argv, environment}), "
@@ -322,7 +324,8 @@ void plan_print_op(const struct op *op, struct buf *out) {
         buf_puts(out, "setgroups(0, NULL)");
         break;
     case OP_CAPS_NONE:
-        buf_puts(out, "prctl(PR_CAP_AMBIENT_CLEAR_ALL), capset({0, 0, 0})");
+        buf_printf(out, "prctl(PR_CAP_AMBIENT_CLEAR_ALL), capset({%#llx, %#llx, 0})",
+                   (unsigned long long)op->a, (unsigned long long)op->a);
         break;
     case OP_PRCTL:
         print_prctl(op, out);

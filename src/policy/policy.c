@@ -311,6 +311,11 @@ int policy_check(const struct policy *p, struct buf *warn, struct err *err) {
         fault(&faults, "--rootfs: which root file system? `make rootfs` builds one");
     if (!p->argv)
         fault(&faults, "no command to run");
+    if (p->build && p->image)
+        fault(&faults, "--build would change an image that others run; copy its files, and name "
+                       "the copy with --rootfs");
+    if (p->build && p->takes_code)
+        fault(&faults, "--build is for commands: code has no place of its own there");
     if (p->memory_swap_bytes && p->memory_swap_bytes < p->memory_bytes)
         fault(&faults, "--memory-swap is memory and swap together, so at least --memory");
     check_lengths(p, &faults);

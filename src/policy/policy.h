@@ -70,14 +70,19 @@ struct policy {
     uint64_t controls;  /* BIT(CTL_*): what is on; all of them unless a lab build clears one */
 
     /* image and command */
-    const char *rootfs; /* directory */
+    const char *rootfs;     /* directory; or */
+    const char *image;      /* a reference: the library finds its root in the store */
+    const char *store;      /* directory of images; NULL: the usual one */
+    const char *entrypoint; /* in place of the image's; "": none; NULL: the image's */
     const char *const
         *argv; /* NULL-terminated; an entry POLICY_CODE stands for the path of the code file */
     bool takes_code;       /* argv holds POLICY_CODE */
     const char *code_name; /* file name the code gets in the home directory: "main.py" */
     const char *workdir;   /* NULL: the home directory */
     const char *hostname;
-    uint32_t uid, gid;           /* of the payload, inside */
+    uint32_t uid, gid; /* of the payload, inside */
+    const char *
+        user; /* as it was set: names in it are those of the root's /etc/passwd; NULL: it was not */
     const char *env[POLICY_ENV]; /* "NAME=value" set by the caller, over the built-in list */
     int n_env;
 
@@ -97,6 +102,8 @@ struct policy {
     /* file system */
     bool
         read_only; /* of the root; false: writes go to a tmpfs of tmp_bytes over the rootfs and are thrown away */
+    bool
+        build; /* the rootfs is an image being made: what is written there stays, and uid 0 has what its commands need */
     struct policy_tmpfs tmpfs[POLICY_TMPFS];
     int n_tmpfs;
     struct policy_bind bind[POLICY_BINDS];

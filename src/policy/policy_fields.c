@@ -331,7 +331,19 @@ static int set_rootfs(struct policy *p, const char *value, struct err *err) {
         return err_errno(err, ERR_USAGE, *value ? -errno : -EINVAL, "mount",
                          "`make rootfs` builds one", "--rootfs: %s", value);
     p->rootfs = copy(p, real, strlen(real), err);
+    p->image = NULL; /* the last word on what is the root */
     return p->rootfs ? 0 : -ENOMEM;
+}
+
+/* What is a valid name is for the store to say, which finds it. */
+static int set_image(struct policy *p, const char *value, struct err *err) {
+    size_t len = strlen(value);
+
+    if (!len || len > 1024)
+        return bad(err, "--image", value, "names no image; write it like python:3.12-slim");
+    p->image = copy(p, value, len, err);
+    p->rootfs = NULL;
+    return p->image ? 0 : -ENOMEM;
 }
 
 static int set_workdir(struct policy *p, const char *value, struct err *err) {
@@ -360,21 +372,42 @@ static int set_env(struct policy *p, const char *value, struct err *err) {
     return 0;
 }
 
+/* "1000", "1000:100", "www-data", "app:staff": at most one colon, and nothing empty. */
+static bool is_user(const char *value) {
+    const char *colon = strchr(value, ':');
+    size_t len = strlen(value);
+
+    return len && len < 128 && value[0] != ':' && value[len - 1] != ':' && value[0] != '-' &&
+           (!colon || !strchr(colon + 1, ':')) &&
+           strspn(value, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-$:") ==
+               len;
+}
+
 static int set_user(struct policy *p, const char *value, struct err *err) {
-    char text[48];
+    char text[128];
     uint32_t uid = 0, gid = 0;
 
-    if (!str_copy(text, sizeof(text), value))
-        return bad(err, "--user", value, "is too long");
+    if (!is_user(value))
+        return bad(err, "--user", value, "write UID, UID:GID, or names that the image knows");
+    (void)str_copy(text, sizeof(text), value);
     char *colon = strchr(text, ':');
     if (colon)
         *colon++ = '\0';
-    if (parse_u32(text, &uid) < 0 || (colon && parse_u32(colon, &gid) < 0) || uid > 4000000000u ||
-        gid > 4000000000u)
-        return bad(err, "--user", value, "write UID or UID:GID in numbers");
+    bool number = text[strspn(text, "0123456789")] == '\0',
+         group = colon && colon[strspn(colon, "0123456789")] == '\0';
+    if ((number && (parse_u32(text, &uid) < 0 || uid > 4000000000u)) ||
+        (group && (parse_u32(colon, &gid) < 0 || gid > 4000000000u)))
+        return bad(err, "--user", value, "an id is a number up to 4000000000");
+    p->user = copy(p, value, strlen(value), err);
+    /* Where there are names, the library asks the root for them. */
     p->uid = uid;
-    p->gid = colon ? gid : uid;
-    return 0;
+    p->gid = group ? gid : uid;
+    return p->user ? 0 : -ENOMEM;
+}
+
+static int set_entrypoint(struct policy *p, const char *value, struct err *err) {
+    p->entrypoint = copy(p, value, strlen(value), err);
+    return p->entrypoint ? 0 : -ENOMEM;
 }
 
 static int set_hostname(struct policy *p, const char *value, struct err *err) {
@@ -473,9 +506,16 @@ const struct policy_field policy_fields[] = {
 
     {"rootfs", "--rootfs", 0, FIELD_CUSTOM, .metavar = "DIR", .set = set_rootfs,
      .help = "directory that is the box's root"},
+    {"image", "--image", 0, FIELD_CUSTOM, .metavar = "NAME", .set = set_image,
+     .help = "image of the store whose files are the box's root"},
+    {"store", "--store", 0, FIELD_TEXT, AT(store), .metavar = "DIR",
+     .help = "where images are kept (~/.local/share/mayfly, for root /var/lib/mayfly)"},
     {"read-only", "--read-only", 0, FIELD_BOOL, AT(read_only),
      .help = "the root cannot be written; "
              "=false keeps writes in memory and throws them away (true)"},
+    {"build", "--build", 0, FIELD_BOOL, AT(build),
+     .help =
+         "the rootfs is an image being made: what is written stays, and uid 0 may chown (false)"},
     {"volume", "--volume", 'v', FIELD_CUSTOM, .list = true, .metavar = "SOURCE:TARGET[:rw]",
      .set = set_volume, .help = "show a directory or file of the host's, read-only unless :rw"},
     {"mount", "--mount", 0, FIELD_CUSTOM, .list = true,
@@ -486,10 +526,12 @@ const struct policy_field policy_fields[] = {
     {"workdir", "--workdir", 'w', FIELD_CUSTOM, .metavar = "DIR", .set = set_workdir,
      .help = "where the command starts (its home, /home/box)"},
 
+    {"entrypoint", "--entrypoint", 0, FIELD_CUSTOM, .metavar = "COMMAND", .set = set_entrypoint,
+     .help = "what runs in place of the image's ENTRYPOINT and CMD; empty: neither"},
     {"env", "--env", 'e', FIELD_CUSTOM, .list = true, .metavar = "NAME=VALUE", .set = set_env,
      .help = "a variable; nothing of the caller's environment is passed on its own"},
-    {"user", "--user", 'u', FIELD_CUSTOM, .metavar = "UID[:GID]", .set = set_user,
-     .help = "who the code is in the box (1000)"},
+    {"user", "--user", 'u', FIELD_CUSTOM, .metavar = "USER[:GROUP]", .set = set_user,
+     .help = "who the code is in the box, by number or name (the image's USER, else 1000)"},
     {"hostname", "--hostname", 0, FIELD_CUSTOM, .metavar = "NAME", .set = set_hostname,
      .help = "the box's host name (mayfly)"},
     {"interactive", "--interactive", 'i', FIELD_BOOL, AT(keep_stdin),

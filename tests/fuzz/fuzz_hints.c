@@ -84,7 +84,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *argv[5] = {NULL};
     struct policy *policy = policy_new();
     struct box_facts facts = {0};
-    struct plan plan = {.policy = policy, .home = "/home/box", .argv = argv, .image = {true}};
+    struct plan plan = {
+        .policy = policy, .home = "/home/box", .argv = argv, .image = {.has_home = true}};
     char *err _cleanup_free_ = malloc(MAX(in.left, 1));
 
     if (!policy || !err)

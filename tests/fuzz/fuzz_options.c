@@ -38,8 +38,9 @@ static void must_parse(int argc, char **argv) {
         fuzz_one_line(error.message);
     } else {
         fuzz_must(error.code == 0, "taken, and yet: %s", error.message);
-        fuzz_must(rq.help || policy_inner(rq.policy)->argv, "no command");
-        fuzz_must(rq.help || policy_inner(rq.policy)->rootfs || rq.have_policy, "no root");
+        const struct policy *p = policy_inner(rq.policy);
+        fuzz_must(rq.help || p->rootfs || p->image, "no root");
+        fuzz_must(rq.help || p->argv || p->image, "no command"); /* an image may have one */
         settings_must_survive(policy_inner(rq.policy));
     }
     request_done(&rq);

@@ -118,6 +118,12 @@ static void put_custom(const struct writer *w, const struct policy_field *f,
         put(w, f, p->best_effort ? "best-effort" : "strict");
     else if (IS("rootfs"))
         put_text(w, f, p->rootfs);
+    else if (IS("image"))
+        put_text(w, f, p->image);
+    else if (IS("store"))
+        put_text(w, f, p->store);
+    else if (IS("entrypoint"))
+        put_text(w, f, p->entrypoint);
     else if (IS("volume"))
         put_binds(w, f, p);
     else if (IS("tmpfs"))
@@ -127,7 +133,7 @@ static void put_custom(const struct writer *w, const struct policy_field *f,
     else if (IS("env"))
         put_env(w, f, p);
     else if (IS("user"))
-        put(w, f, "%u:%u", p->uid, p->gid);
+        p->user ? put(w, f, "%s", p->user) : put(w, f, "%u:%u", p->uid, p->gid);
     else if (IS("hostname"))
         put(w, f, "%s", p->hostname);
     else if (IS("security-opt"))

@@ -229,7 +229,7 @@ LIVE_UNUSED static pid_t live_spawn(const char *const *argv, int stdin_fd, int o
     const char *full[64] = {bin};
     size_t n = 1;
     bool run = argv[0] && (strcmp(argv[0], "python") == 0 || strcmp(argv[0], "run") == 0 ||
-                           strcmp(argv[0], "plan") == 0);
+                           strcmp(argv[0], "plan") == 0 || strcmp(argv[0], "build") == 0);
 
     for (size_t i = 0; argv[i] && n < 62; i++) {
         full[n++] = argv[i];

@@ -18,10 +18,13 @@ bash_gives() {
 bash_completes_commands_flags_values_and_paths() {
     mkdir -p "$T/dir-a" "$T/dir-b"
     touch "$T/dir-file"
-    bash_gives "plan python" mayfly p
+    bash_gives "plan" mayfly pl
+    bash_gives "--tag" mayfly import --ta
+    bash_gives "missing" mayfly run --pull = m
+    bash_gives "--force" mayfly rmi --fo
     bash_gives "--memory --memory-swap" mayfly run --mem
-    bash_gives "--stats" mayfly python --memory 1g --st
-    bash_gives "--stats" mayfly python --memory = 1g --st
+    bash_gives "--stats" mayfly python --memory 1g --sta
+    bash_gives "--stats" mayfly python --memory = 1g --sta
     bash_gives "best-effort strict" mayfly run --limits ""
     bash_gives "best-effort" mayfly run --limits = b
     bash_gives "false" mayfly run --read-only = f
@@ -103,7 +106,7 @@ fish_completes_commands_flags_values_and_paths() {
     need fish
     mkdir "$T/dir-a"
     touch "$T/dir-file"
-    fish_gives "plan python" "mayfly p"
+    fish_gives "plan" "mayfly pl"
     fish_gives "--memory --memory-swap" "mayfly run --mem"
     fish_gives "--attest" "mayfly plan run --att"
     fish_gives "best-effort strict" "mayfly run --limits "

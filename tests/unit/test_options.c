@@ -82,6 +82,12 @@ int mayfly_policy_python(mayfly_policy *policy, const char *const *args,
     return told(policy_set_python(policy->inner, args, &err), &err, error);
 }
 
+const char *mayfly_policy_text(const mayfly_policy *policy, const char *name) {
+    return strcmp(name, "image") == 0    ? policy->inner->image
+           : strcmp(name, "rootfs") == 0 ? policy->inner->rootfs
+                                         : policy->inner->store;
+}
+
 int mayfly_policy_field(size_t index, struct mayfly_field *ret_field) {
     if (index >= policy_n_fields)
         return -ENOENT;
@@ -324,7 +330,9 @@ static void what_cannot_be_had_is_refused_with_what_to_do_instead(void **unused)
 static void what_is_missing_is_named(void **unused) {
     (void)unused;
     (void)unsetenv("MAYFLY_ROOTFS");
-    refuse("--rootfs", LINE("run", "true"));
+    refuse("IMAGE", LINE("run"));
+    refuse("missing, always or never", LINE("run", "--pull"));
+    refuse("none of missing", LINE("run", "--pull=now", "x"));
     refuse("no command", LINE("run", "--rootfs", "/usr"));
     refuse("-c CODE", LINE("python", "--rootfs", "/usr"));
     refuse("wants the code", LINE("python", "-c"));
@@ -463,6 +471,54 @@ static void the_root_is_the_flags_the_files_or_the_environments_in_that_order(vo
     (void)unlink(path);
 }
 
+static void an_image_is_named_by_flag_by_environment_or_by_the_first_word(void **unused) {
+    struct request rq;
+    char path[32];
+
+    (void)unused;
+    (void)unsetenv("MAYFLY_ROOTFS");
+    (void)setenv("XDG_CONFIG_HOME", "/no/such", 1);
+    const struct policy *p = request_of(&rq, LINE("run", "--pull=never", "alpine:3", "ls", "-l"));
+    assert_string_equal(p->image, "alpine:3");
+    assert_string_equal(p->argv[0], "ls");
+    assert_null(p->argv[2]);
+    assert_int_equal(rq.pull, PULL_NEVER);
+    request_done(&rq);
+    p = request_of(&rq, LINE("run", "alpine:3")); /* the image's own command */
+    assert_null(p->argv);
+    assert_int_equal(rq.pull, PULL_MISSING);
+    request_done(&rq);
+    p = request_of(&rq, LINE("run", "--image", "alpine:3", "--pull", "always", "ls"));
+    assert_string_equal(p->image, "alpine:3");
+    assert_string_equal(p->argv[0], "ls");
+    assert_int_equal(rq.pull, PULL_ALWAYS);
+    request_done(&rq);
+    p = request_of(
+        &rq, LINE("run", "--image", "a", "--rootfs", "/usr", "ls")); /* the last word counts */
+    assert_null(p->image);
+    assert_string_equal(p->rootfs, "/usr");
+    request_done(&rq);
+    make_file(path, "{\"image\":\"of-the-file\",\"memory\":\"1g\"}");
+    p = request_of(&rq, LINE("run", "--policy", path, "ls"));
+    assert_string_equal(p->image, "of-the-file");
+    assert_string_equal(p->argv[0], "ls");
+    request_done(&rq);
+    (void)setenv("MAYFLY_IMAGE", "of-the-environment", 1);
+    p = request_of(&rq, LINE("python", "-c", "1"));
+    assert_string_equal(p->image, "of-the-environment");
+    assert_false(rq.default_image);
+    request_done(&rq);
+    p = request_of(&rq, LINE("run", "alpine:3", "ls"));
+    assert_string_equal(p->image, "alpine:3");
+    request_done(&rq);
+    (void)unsetenv("MAYFLY_IMAGE");
+    p = request_of(&rq, LINE("python", "-c", "1"));
+    assert_string_equal(p->image, "python:3.12-slim");
+    assert_true(rq.default_image);
+    request_done(&rq);
+    (void)unlink(path);
+}
+
 static void python_finds_an_installed_root(void **unused) {
     char dir[] = "/tmp/mayfly-options-XXXXXX", root[64], usr[80];
     struct request rq;
@@ -477,8 +533,11 @@ static void python_finds_an_installed_root(void **unused) {
     assert_int_equal(mkdir(usr, 0755), 0);
     (void)unsetenv("MAYFLY_ROOTFS");
     (void)setenv("XDG_DATA_HOME", dir, 1);
+    struct mayfly_error error;
     const struct policy *p = request_of(&rq, LINE("python", "-c", "1"));
+    assert_int_equal(request_usual_rootfs(&rq, &error), 0); /* as where the image is missing */
     assert_string_equal(p->rootfs, root);
+    assert_null(p->image);
     request_done(&rq);
     (void)rmdir(usr);
     (void)rmdir(root);
@@ -517,6 +576,7 @@ int main(void) {
         cmocka_unit_test(an_env_file_is_read_as_docker_reads_it),
         cmocka_unit_test(a_policy_file_lies_under_the_flags_wherever_it_is_named),
         cmocka_unit_test(the_root_is_the_flags_the_files_or_the_environments_in_that_order),
+        cmocka_unit_test(an_image_is_named_by_flag_by_environment_or_by_the_first_word),
         cmocka_unit_test(python_finds_an_installed_root),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

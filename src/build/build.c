@@ -1,0 +1,530 @@
+/*
+ * build.c: see build.h.
+ */
+#include "build/build.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "fetch/layer.h"
+#include "fetch/tree.h"
+
+#include "base/banned.h"
+
+extern char **environ;
+
+void build_say(const struct build *b, const char *fmt, ...) {
+    va_list ap;
+
+    if (b->quiet)
+        return;
+    va_start(ap, fmt);
+    (void)vfprintf(stderr, fmt, ap);
+    va_end(ap);
+}
+
+int build_at(const struct build *b, const struct docker_line *l, const struct err *inner,
+             struct err *err) {
+    return err_set(err, inner->kind, inner->code, inner->control, NULL, "%.100s:%d: %s: %.360s",
+                   b->file.name, l->line, docker_keyword_name(l->keyword), inner->message);
+}
+
+/* ------------------------------------------------------------------ images to begin from */
+
+/* mayfly-fetch pull, as a run has it done; what it prints is ours too. */
+static int pull(const struct build *b, const char *name) {
+    const char *const words[] = {"mayfly-fetch", "pull", "--store", b->store->path,
+                                 "--",           name,   NULL};
+    posix_spawn_file_actions_t files;
+    pid_t pid = 0;
+    int status = -1;
+
+    if (posix_spawn_file_actions_init(&files) != 0)
+        return -ENOMEM;
+    int r = posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+    r = r ? r
+          : posix_spawn(&pid, "/proc/self/exe", &files, NULL, (char *const *)(uintptr_t)words,
+                        environ);
+    (void)posix_spawn_file_actions_destroy(&files);
+    if (r)
+        return -r;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -errno;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ENOENT;
+}
+
+int build_lease(struct build *b, const char *name, struct image_lease *ret, struct err *err) {
+    struct err inner = {0};
+    int r = -ENOENT;
+
+    *ret = (struct image_lease){.fd = -1};
+    if (b->pull == BUILD_PULL_ALWAYS && pull(b, name) < 0)
+        return err_set(err, ERR_SETUP, -ENOENT, "", "leave --pull out to build on what is there",
+                       "image %.200s could not be pulled", name);
+    r = image_lease(b->store->path, name, false, ret, &inner);
+    if (r == -ENOENT && b->pull == BUILD_PULL_MISSING && pull(b, name) == 0) {
+        image_release(ret);
+        err_clear(&inner);
+        r = image_lease(b->store->path, name, false, ret, &inner);
+    }
+    return r < 0 ? err_set(err, inner.kind, r, "", NULL, "%.400s", inner.message) : 0;
+}
+
+/* ------------------------------------------------------------------ the tree */
+
+/* What a box mounts something on: so it is no change that a step made. */
+static int add_places(struct stage *s, struct err *err) {
+    static const char *const places[] = {"dev", "proc"};
+    struct unpack_summary sum = {0};
+    struct tree tree;
+    int r = tree_init(&tree, s->tree.root, s->tree.trash, &sum);
+
+    if (r < 0)
+        return err_oom(err);
+    for (size_t i = 0; i < ARRAY_LEN(places) && r == 0; i++)
+        r = tree_need_dir(&tree, places[i], 0755, err);
+    tree_done(&tree);
+    return r;
+}
+
+static int copy_base(struct stage *s, struct err *err) {
+    _cleanup_fd_ int from = -1;
+    int r;
+
+    if (s->base_stage) {
+        r = stage_tree(s->base_stage, err);
+        r = r < 0 ? r : worktree_copy(&s->tree, s->base_stage->tree.root, err);
+        return r < 0                                                      ? r
+               : json_object_update(s->owners, s->base_stage->owners) < 0 ? err_oom(err)
+                                                                          : 0;
+    }
+    if (s->base.fd < 0)
+        return 0;
+    from = open(s->base.root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (from < 0)
+        return err_errno(err, ERR_SETUP, -errno, "", NULL, "%.200s", s->base.root);
+    return worktree_copy(&s->tree, from, err);
+}
+
+/* An ordinary user's tree cannot have the owners that the layer has. */
+static int note_owners(struct stage *s, int fd) {
+    struct archive *a = archive_read_new();
+    struct archive_entry *e = NULL;
+    char plain[PATH_MAX];
+    int r = a && lseek(fd, 0, SEEK_SET) == 0 ? 0 : -ENOMEM;
+
+    if (r == 0 && (archive_read_support_filter_gzip(a) != ARCHIVE_OK ||
+                   archive_read_support_format_tar(a) != ARCHIVE_OK ||
+                   archive_read_open_fd(a, fd, 64 << 10) != ARCHIVE_OK))
+        r = -EIO;
+    while (r == 0 && archive_read_next_header(a, &e) == ARCHIVE_OK) {
+        json_int_t uid = archive_entry_uid(e), gid = archive_entry_gid(e);
+        if ((uid || gid) && archive_entry_pathname(e) &&
+            path_plain(archive_entry_pathname(e), true, plain, sizeof(plain)))
+            r = json_object_set_new(s->owners, plain, json_pack("[II]", uid, gid));
+    }
+    if (a)
+        (void)archive_read_free(a);
+    return r;
+}
+
+/* Layers that steps before made, at another time: so they are our own. */
+static int apply_layers(struct stage *s, struct err *err) {
+    struct layer_budget budget = {.bytes = UINT64_C(1) << 40, .entries = 10000000};
+    const json_t *ids = stage_content(s);
+    struct unpack_summary sum = {0};
+    struct tree tree;
+    int r = tree_init(&tree, s->tree.root, s->tree.trash, &sum);
+
+    if (r < 0)
+        return err_oom(err);
+    for (; s->applied < json_array_size(s->image.layers) && r == 0; s->applied++) {
+        const json_t *layer = json_array_get(s->image.layers, s->applied);
+        const char *digest = json_string_value(json_object_get(layer, "digest"));
+        _cleanup_fd_ int fd = blob_open(s->build->store, digest, err);
+        r = fd < 0 ? fd
+                   : layer_apply(&tree, fd, json_string_value(json_array_get(ids, s->applied)),
+                                 &budget, err);
+        if (r == 0 && geteuid() != 0 && note_owners(s, fd) < 0)
+            r = err_oom(err);
+    }
+    r = r < 0 ? r : tree_finish(&tree, err);
+    tree_done(&tree);
+    return r;
+}
+
+int stage_tree(struct stage *s, struct err *err) {
+    int r = 0;
+
+    if (s->tree.entry.fd < 0) {
+        r = worktree_make(s->build->store, &s->tree, err);
+        r = r < 0 ? r : copy_base(s, err);
+        s->applied = s->base_layers;
+        r = r < 0 ? r : add_places(s, err);
+    }
+    if (r == 0 && s->applied < json_array_size(s->image.layers)) {
+        snapshot_done(&s->snapshot);
+        r = apply_layers(s, err);
+    }
+    return r;
+}
+
+char *stage_text(const struct stage *s, const char *path) {
+    const struct source root = {.root = s->tree.root, .what = "the image", .is_root = true};
+    _cleanup_fd_ int fd = source_open(&root, path, O_RDONLY, NULL);
+    char name[40], *text = NULL;
+    struct stat st;
+
+    (void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
+    /* A FIFO would be waited for. */
+    return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+                   file_read_all_at(AT_FDCWD, name, 4 << 20, &text, NULL) == 0
+               ? text
+               : NULL;
+}
+
+/* ------------------------------------------------------------------ a step */
+
+/* Raised when the same instruction comes to make other files than it did: what is cached is of the old kind. */
+enum { STEP_FORMAT = 1 };
+
+static void time_text(const struct build *b, char ret[static CACHE_TIME_SIZE]) {
+    time_t now = b->epoch >= 0 ? (time_t)b->epoch : time(NULL);
+    struct tm tm = {0};
+
+    (void)gmtime_r(&now, &tm);
+    if (!strftime(ret, CACHE_TIME_SIZE, "%Y-%m-%dT%H:%M:%SZ", &tm))
+        ret[0] = '\0';
+}
+
+json_t *stage_content(const struct stage *s) {
+    return json_object_get(json_object_get(s->image.whole, "rootfs"), "diff_ids");
+}
+
+static int carry_out(struct stage *s, struct step *step, struct packed *ret, struct err *err) {
+    const struct timespec tick = {.tv_nsec = 20000000};
+    struct snapshot after = {0};
+    int r = stage_tree(s, err);
+
+    if (r == 0 && s->snapshot.n == 0)
+        r = snapshot_take(&s->tree, &s->snapshot, err);
+    /* The kernel's file times are as coarse as its tick: what is changed in the same one would look unchanged. */
+    (void)nanosleep(&tick, NULL);
+    r = r < 0 ? r : step->carry_out(s, step->context, err);
+    r = r < 0 ? r : snapshot_take(&s->tree, &after, err);
+    if (r == 0)
+        r = pack_changes(s->build->store, &s->tree, &s->snapshot, &after,
+                         &(struct pack_options){.epoch = s->build->epoch, .owners = s->owners}, ret,
+                         err);
+    snapshot_done(&s->snapshot);
+    s->snapshot = after;
+    if (r == 0)
+        s->applied += ret->digest[0] != '\0';
+    return r;
+}
+
+int stage_step(struct stage *s, struct step *step, struct err *err) {
+    struct build *b = s->build;
+    char key[CACHE_KEY_SIZE], created[CACHE_TIME_SIZE];
+    struct packed layer = {0};
+    struct err inner = {0};
+
+    (void)json_object_set(step->depends, "after", stage_content(s));
+    (void)json_object_set_new(step->depends, "format", json_integer(STEP_FORMAT));
+    if (b->epoch >= 0)
+        (void)json_object_set_new(step->depends, "epoch", json_integer((json_int_t)b->epoch));
+    int r = cache_key(step->depends, key, err);
+    json_decref(TAKE_PTR(step->depends));
+    if (r < 0)
+        return r;
+    bool cached = !b->no_cache && cache_get(b->store, key, &layer, created);
+    build_say(b, "%s:%d: %s%s\n", b->file.name, step->line->line, step->created_by,
+              cached ? " (cached)" : "");
+    b->steps++;
+    b->cached += cached;
+    if (!cached) {
+        r = carry_out(s, step, &layer, &inner);
+        if (r < 0)
+            return build_at(b, step->line, &inner, err);
+        time_text(b, created);
+        cache_put(b->store, key, &layer, created);
+    }
+    return built_step(&s->image, step->created_by, created, &layer, err);
+}
+
+/* ------------------------------------------------------------------ stages */
+
+/* What there is without an ARG, for FROM; an ARG without a value takes it up. */
+static int set_platform_args(struct build *b) {
+    static const char *const whose[] = {"TARGET", "BUILD"};
+    char text[PLATFORM_TEXT_SIZE], name[32];
+    const struct {
+        const char *name, *value;
+    } parts[] = {{"PLATFORM", platform_format(&b->platform, text)},
+                 {"OS", b->platform.os},
+                 {"ARCH", b->platform.arch},
+                 {"VARIANT", b->platform.variant}};
+    int r = 0;
+
+    b->platform_args = json_object();
+    for (size_t i = 0; i < ARRAY_LEN(whose); i++)
+        for (size_t k = 0; k < ARRAY_LEN(parts); k++) {
+            (void)snprintf(name, sizeof(name), "%s%s", whose[i], parts[k].name);
+            r |= json_object_set_new(b->platform_args, name, json_string(parts[k].value));
+        }
+    return r;
+}
+
+static const char *lookup_global(const void *context, const char *name) {
+    const struct build *b = context;
+    const char *value = json_string_value(json_object_get(b->global_args, name));
+
+    return value ? value : json_string_value(json_object_get(b->platform_args, name));
+}
+
+static const char *lookup(const void *context, const char *name) {
+    const struct stage *s = context;
+    const char *value = built_env(&s->image, name);
+
+    return value ? value : json_string_value(json_object_get(s->args, name));
+}
+
+void stage_expand(const struct stage *s, struct expand *ret) {
+    *ret = (struct expand){
+        .escape = s->build->file.escape, .lookup = lookup, .context = s, .arena = &s->build->arena};
+}
+
+const char *stage_path(const struct stage *s, const char *path) {
+    char plain[4096];
+    const char *dir = built_text(&s->image, "WorkingDir");
+    const char *whole = path[0] == '/' ? path : arena_printf(&s->build->arena, "%s/%s", dir, path);
+
+    if (!whole || !path_plain(whole, true, plain, sizeof(plain)))
+        return NULL;
+    return arena_printf(&s->build->arena, "/%s", plain);
+}
+
+/* NAME, NAME=VALUE; more than one to a line. */
+int step_arg(struct build *b, struct stage *s, const struct docker_line *l, struct err *err) {
+    struct expand x = {
+        .escape = b->file.escape, .lookup = lookup_global, .context = b, .arena = &b->arena};
+    const char *const *words, *name, *value;
+    struct err inner = {0};
+    size_t n = 0;
+
+    if (s)
+        stage_expand(s, &x);
+    int r = expand_split(&x, l->text, &words, &n, &inner);
+    for (size_t i = 0; i < n && r == 0; i++) {
+        const char *eq = strchr(words[i], '=');
+        name = arena_strndup(&b->arena, words[i], eq ? (size_t)(eq - words[i]) : strlen(words[i]));
+        if (!name)
+            return err_oom(err);
+        if (!*name ||
+            strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") !=
+                strlen(name))
+            return docker_refuse(&b->file, l, err, NULL, "\"%.60s\" is no name", name);
+        value = json_string_value(json_object_get(b->build_args, name));
+        if (value)
+            (void)json_object_set_new(b->used_args, name, json_true());
+        else if (eq)
+            r = expand_word(&x, eq + 1, &value, &inner);
+        else if (s)
+            value = lookup_global(b, name);
+        if (r == 0 && value &&
+            json_object_set_new(s ? s->args : b->global_args, name, json_string(value)) < 0)
+            return err_oom(err);
+    }
+    return r < 0 ? build_at(b, l, &inner, err) : 0;
+}
+
+static int carry_line(struct stage *s, const struct docker_line *l, struct err *err) {
+    switch (l->keyword) {
+    case DOCKER_ARG:
+        return step_arg(s->build, s, l, err);
+    case DOCKER_ADD:
+    case DOCKER_COPY:
+        return step_copy(s, l, err);
+    case DOCKER_RUN:
+        return step_run(s, l, err);
+    case DOCKER_WORKDIR:
+        return step_workdir(s, l, err);
+    default:
+        return step_config(s, l, err);
+    }
+}
+
+/* FROM [--platform=P] IMAGE [AS NAME], its words expanded. */
+struct from {
+    const char *image, *name;
+};
+
+static int parse_from(struct build *b, const struct docker_line *l, struct from *ret,
+                      struct err *err) {
+    const struct expand x = {
+        .escape = b->file.escape, .lookup = lookup_global, .context = b, .arena = &b->arena};
+    const char *platform = docker_flag(l, "platform"), *const * words;
+    struct platform wanted;
+    struct err inner = {0};
+    size_t n = 0;
+    int r = expand_split(&x, l->text, &words, &n, &inner);
+
+    if (r == 0 && n != 1 && !(n == 3 && strcasecmp(words[1], "AS") == 0))
+        return docker_refuse(&b->file, l, err, "write FROM IMAGE, or FROM IMAGE AS NAME",
+                             "\"%.100s\" is not understood", l->text);
+    r = r < 0 ? r : expand_word(&x, words[0], &ret->image, &inner);
+    ret->name = n == 3 ? words[2] : "";
+    if (r == 0 && platform) {
+        r = expand_word(&x, platform, &platform, &inner);
+        r = r < 0 ? r : platform_parse(platform, &wanted, &inner);
+        if (r == 0 && platform_distance(&b->platform, &wanted) < 0)
+            return docker_refuse(&b->file, l, err, "leave --platform out",
+                                 "--platform=%.60s: this machine cannot run that", platform);
+    }
+    if (r < 0)
+        return build_at(b, l, &inner, err);
+    if (!*ret->image)
+        return docker_refuse(&b->file, l, err, "give it a value with ARG or --build-arg",
+                             "\"%.100s\" stands for nothing", l->text);
+    for (const char *c = ret->name; *c; c++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.", *c) ||
+            (c == ret->name && !strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", *c)))
+            return docker_refuse(&b->file, l, err, NULL, "\"%.60s\" is no name for a stage",
+                                 ret->name);
+    return 0;
+}
+
+static int begin_stage(struct stage *s, const char *image, struct err *err) {
+    struct build *b = s->build;
+    struct err inner = {0};
+    int r = build_stage(b, image, s->number, &s->base_stage, err);
+
+    if (r < 0)
+        return r;
+    if (s->base_stage) {
+        r = built_copy(&s->image, &s->base_stage->image, &inner);
+    } else if (strcmp(image, "scratch") == 0) {
+        r = built_scratch(&s->image, &b->platform, &inner);
+    } else {
+        r = build_lease(b, image, &s->base, &inner);
+        r = r < 0 ? r : built_from(&s->image, b->store, s->base.digest, &inner);
+    }
+    s->base_layers = json_array_size(s->image.layers);
+    return r < 0 ? build_at(b, s->from, &inner, err) : 0;
+}
+
+static int make_stage(struct stage *s, struct err *err) {
+    static const char *const shell[] = {"/bin/sh", "-c", NULL};
+    struct from from = {"", ""};
+    int r = s->made ? 0 : parse_from(s->build, s->from, &from, err);
+
+    if (r < 0 || s->made)
+        return r;
+    s->made = true;
+    s->shell = shell;
+    s->args = json_object();
+    s->owners = json_object();
+    if (!s->args || !s->owners)
+        return err_oom(err);
+    build_say(s->build, "%s:%d: FROM %s\n", s->build->file.name, s->from->line, s->from->said);
+    r = begin_stage(s, from.image, err);
+    for (const struct docker_line *l = s->from + 1; l < s->end && r == 0; l++)
+        r = carry_line(s, l, err);
+    return r;
+}
+
+int build_stage(struct build *b, const char *name, int before, struct stage **ret,
+                struct err *err) {
+    *ret = NULL;
+    for (int i = before - 1; i >= 0 && !*ret; i--) {
+        char number[16];
+        (void)snprintf(number, sizeof(number), "%d", i);
+        if ((b->stages[i].name[0] && strcasecmp(b->stages[i].name, name) == 0) ||
+            strcmp(number, name) == 0)
+            *ret = &b->stages[i];
+    }
+    return *ret ? make_stage(*ret, err) : 0;
+}
+
+/* Where each stage is, and what it is called; global ARGs on the way. */
+static int find_stages(struct build *b, struct err *err) {
+    const struct docker_line *end = b->file.lines + b->file.n_lines;
+    struct from from = {"", ""};
+    int r = 0;
+
+    for (const struct docker_line *l = b->file.lines; l < end && r == 0; l++) {
+        if (l->keyword == DOCKER_ARG && b->n_stages == 0)
+            r = step_arg(b, NULL, l, err);
+        if (l->keyword == DOCKER_ONBUILD || l->keyword == DOCKER_HEALTHCHECK)
+            return docker_refuse(&b->file, l, err, "leave the line out",
+                                 "is not supported: an OCI image has no place for it");
+        if (l->keyword != DOCKER_FROM)
+            continue;
+        if (b->n_stages == BUILD_STAGES)
+            return docker_refuse(&b->file, l, err, NULL, "more than %d stages", BUILD_STAGES);
+        if (b->n_stages)
+            b->stages[b->n_stages - 1].end = l;
+        r = r < 0 ? r : parse_from(b, l, &from, err);
+        b->stages[b->n_stages] = (struct stage){.build = b,
+                                                .from = l,
+                                                .end = end,
+                                                .name = r < 0 ? "" : from.name,
+                                                .number = b->n_stages,
+                                                .base.fd = -1,
+                                                .tree.entry.fd = -1};
+        b->n_stages++;
+    }
+    return r;
+}
+
+int build_make(struct build *b, struct stage **ret_stage, struct err *err) {
+    const char *name, *target = b->target;
+    char last[16];
+    json_t *value;
+
+    b->global_args = json_object();
+    b->used_args = json_object();
+    if (!b->global_args || !b->used_args || set_platform_args(b) < 0)
+        return err_oom(err);
+    int r = find_stages(b, err);
+    (void)snprintf(last, sizeof(last), "%d", b->n_stages - 1);
+    r = r < 0 ? r : build_stage(b, target ? target : last, b->n_stages, ret_stage, err);
+    if (r == 0 && !*ret_stage)
+        return err_set(err, ERR_USAGE, -ENOENT, "", "name one of its stages by AS or number",
+                       "--target: %.100s has no stage %.60s", b->file.name, target);
+    json_object_foreach(b->build_args, name, value) {
+        if (r == 0 && !json_object_get(b->used_args, name))
+            build_say(b, "mayfly: warning: --build-arg %s: no ARG takes it\n", name);
+    }
+    return r;
+}
+
+void build_done(struct build *b) {
+    for (int i = 0; i < b->n_stages; i++) {
+        struct stage *s = &b->stages[i];
+        worktree_drop(&s->tree);
+        snapshot_done(&s->snapshot);
+        image_release(&s->base);
+        built_done(&s->image);
+        json_decref(s->args);
+        json_decref(s->owners);
+    }
+    json_decref(b->global_args);
+    json_decref(b->used_args);
+    json_decref(b->platform_args);
+    json_decref(b->build_args);
+    dockerfile_done(&b->file);
+    arena_done(&b->arena);
+}

@@ -1,0 +1,31 @@
+/*
+ * facts.h: what the store knows of one of its images, for people and programs.
+ */
+#ifndef MAYFLY_FETCH_FACTS_H
+#define MAYFLY_FETCH_FACTS_H
+
+#include <jansson.h>
+
+#include "fetch/index.h"
+#include "fetch/manifest.h"
+#include "image/image_config.h"
+
+struct image_facts {
+    struct index_entry entry;
+    struct manifest manifest;
+    struct arena arena;
+    struct image_config config;
+    char platform[PLATFORM_TEXT_SIZE];
+    uint64_t packed_bytes;      /* of its layers, as they are kept and exported */
+    char unpacked[DIGEST_SIZE]; /* the chain's digits; "": it is not unpacked */
+    bool whole;                 /* all its blobs are there */
+};
+
+/* Reads an image's manifest and config. The caller's to facts_done(), also after an error. */
+int facts_read(const struct store *s, const struct index_entry *entry, struct image_facts *ret,
+               struct err *err);
+void facts_done(struct image_facts *f);
+/* For `inspect`; for `images` with `briefly`. NULL when memory is out. */
+json_t *facts_json(const struct store *s, const struct image_facts *f, bool briefly);
+
+#endif

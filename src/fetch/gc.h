@@ -1,0 +1,21 @@
+/*
+ * gc.h: removing what no image needs: blobs that nothing in index.json leads to, root file systems of no image, what
+ * dead writers left.
+ *
+ * The collector works alone (store_open_alone), so what a writer has put there and not yet named is never taken from
+ * him. A root file system that a box runs on is locked by that run, and stays until the next time.
+ */
+#ifndef MAYFLY_FETCH_GC_H
+#define MAYFLY_FETCH_GC_H
+
+#include "fetch/blobs.h"
+
+struct gc_report {
+    uint64_t blobs, unpacked, bytes; /* removed; bytes of disk */
+    uint64_t in_use;                 /* root file systems that boxes run on */
+};
+
+/* `s` is open alone. `partials_too`: what is left of downloads as well, which the next pull would go on with. */
+int store_gc(struct store *s, bool partials_too, struct gc_report *ret, struct err *err);
+
+#endif

@@ -1,0 +1,270 @@
+/*
+ * layer.c: see layer.h.
+ */
+#include "fetch/layer.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "image/reference.h"
+
+#include "base/banned.h"
+
+enum { CHUNK = 256 << 10 };
+
+struct stream {
+    struct archive *raw; /* undoes the compression */
+    EVP_MD_CTX *hash;
+    struct layer_budget *budget;
+    bool spent; /* the budget is */
+    char chunk[CHUNK];
+};
+
+static int no_archive(struct err *err, struct archive *a, const char *what) {
+    const char *why = archive_error_string(a);
+    int code = archive_errno(a);
+
+    return err_set(err, ERR_SETUP, code == ENOMEM ? -ENOMEM : -EBADMSG, "",
+                   "it is damaged, or no tar archive", "%s: %s", what, why ? why : "not readable");
+}
+
+static int spent(struct err *err) {
+    return err_set(err, ERR_SETUP, -EFBIG, "", NULL,
+                   "the layers hold more than an image of their size should");
+}
+
+/* ------------------------------------------------------------------ the archive's bytes */
+
+static ssize_t pull(struct stream *s) {
+    ssize_t n = archive_read_data(s->raw, s->chunk, sizeof(s->chunk));
+
+    if (n <= 0)
+        return n;
+    if ((uint64_t)n > s->budget->bytes) {
+        s->spent = true;
+        return ARCHIVE_FATAL;
+    }
+    s->budget->bytes -= (uint64_t)n;
+    return EVP_DigestUpdate(s->hash, s->chunk, (size_t)n) ? n : ARCHIVE_FATAL;
+}
+
+static ssize_t feed(struct archive *a, void *context, const void **ret_chunk) {
+    struct stream *s = context;
+    ssize_t n = pull(s);
+
+    *ret_chunk = s->chunk;
+    if (n < 0)
+        archive_set_error(a, archive_errno(s->raw), "%s",
+                          s->spent                       ? "too large"
+                          : archive_error_string(s->raw) ? archive_error_string(s->raw)
+                                                         : "not readable");
+    return n;
+}
+
+static int open_stream(struct stream *s, int fd, const char *diff_id, struct err *err) {
+    struct archive_entry *entry = NULL;
+    bool wide = diff_id && strncmp(diff_id, "sha512:", 7) == 0;
+
+    s->raw = archive_read_new();
+    s->hash = EVP_MD_CTX_new();
+    if (!s->raw || !s->hash ||
+        !EVP_DigestInit_ex(s->hash, wide ? EVP_sha512() : EVP_sha256(), NULL))
+        return err_oom(err);
+    (void)archive_read_support_filter_gzip(s->raw);
+    (void)archive_read_support_filter_zstd(s->raw);
+    (void)archive_read_support_format_raw(s->raw);
+    if (archive_read_open_fd(s->raw, fd, CHUNK) != ARCHIVE_OK ||
+        archive_read_next_header(s->raw, &entry) != ARCHIVE_OK)
+        return no_archive(err, s->raw, "the compressed archive");
+    return 0;
+}
+
+static void close_stream(struct stream *s) {
+    if (s->raw)
+        (void)archive_read_free(s->raw);
+    EVP_MD_CTX_free(s->hash);
+    free(s);
+}
+
+/* To the end: what follows the archive's own end is part of what was hashed. */
+static int check_digest(struct stream *s, const char *diff_id, struct err *err) {
+    unsigned char md[EVP_MAX_MD_SIZE];
+    char text[DIGEST_SIZE];
+    unsigned n = 0;
+    ssize_t more;
+
+    while ((more = pull(s)) > 0)
+        ;
+    if (s->spent)
+        return spent(err);
+    if (more < 0)
+        return no_archive(err, s->raw, "the compressed archive");
+    if (!diff_id)
+        return 0;
+    if (!EVP_DigestFinal_ex(s->hash, md, &n))
+        return err_oom(err);
+    (void)str_copy(text, sizeof(text), n == 64 ? "sha512:" : "sha256:");
+    for (unsigned i = 0; i < n; i++)
+        (void)snprintf(text + 7 + 2 * i, 3, "%02x", md[i]);
+    if (strcmp(text, diff_id) == 0)
+        return 0;
+    return err_set(err, ERR_SETUP, -EBADMSG, "", "the image was put together wrongly",
+                   "its archive has the digest %s, where the config says %s", text, diff_id);
+}
+
+/* ------------------------------------------------------------------ entries */
+
+static struct tree_owner owner_of(struct archive_entry *e) {
+    return (struct tree_owner){
+        .uid = archive_entry_uid(e),
+        .gid = archive_entry_gid(e),
+        .mtime = {.tv_sec = archive_entry_mtime(e), .tv_nsec = archive_entry_mtime_nsec(e)}};
+}
+
+/* user.* is data like any other; the rest means something to the host's kernel. */
+static void put_xattrs(struct tree *t, struct archive_entry *e, int fd) {
+    const char *name;
+    const void *value;
+    size_t size;
+
+    (void)archive_entry_xattr_reset(e);
+    while (archive_entry_xattr_next(e, &name, &value, &size) == ARCHIVE_OK) {
+        if (fd >= 0 && strncmp(name, "user.", 5) == 0 && fsetxattr(fd, name, value, size, 0) == 0)
+            continue;
+        if (strcmp(name, "security.capability") == 0)
+            t->sum->filecaps++;
+        else
+            t->sum->xattrs++;
+    }
+    t->sum->xattrs += (uint64_t)archive_entry_acl_reset(e, ARCHIVE_ENTRY_ACL_TYPE_ACCESS |
+                                                               ARCHIVE_ENTRY_ACL_TYPE_DEFAULT) > 0;
+}
+
+/* The content; holes stay holes. */
+static int put_content(struct tree *t, struct archive *a, const char *path, int fd,
+                       struct err *err) {
+    const void *block;
+    size_t len;
+    la_int64_t at;
+    int r;
+
+    while ((r = archive_read_data_block(a, &block, &len, &at)) == ARCHIVE_OK) {
+        for (size_t done = 0; done < len;) {
+            ssize_t n = pwrite(fd, (const char *)block + done, len - done, at + (la_int64_t)done);
+            if (n < 0 && errno == EINTR)
+                continue;
+            if (n <= 0)
+                return err_errno(err, ERR_SETUP, n < 0 ? -errno : -EIO, "",
+                                 errno == ENOSPC ? "make room, with mayfly prune perhaps, or name "
+                                                   "another place with --store"
+                                                 : NULL,
+                                 "writing \"%.150s\"", path);
+            done += (size_t)n;
+        }
+        t->sum->bytes += len;
+    }
+    return r == ARCHIVE_EOF ? 0 : no_archive(err, a, "the archive");
+}
+
+static int put_file(struct tree *t, struct archive *a, struct archive_entry *e, const char *path,
+                    struct layer_budget *budget, struct err *err) {
+    const struct tree_owner owner = owner_of(e);
+    int64_t size = archive_entry_size(e);
+    _cleanup_fd_ int fd = -1;
+
+    /* What is a hole takes no disk, but whoever copies the tree would have to be told. */
+    if (size < 0 || (uint64_t)size > budget->bytes + (UINT64_C(1) << 30))
+        return spent(err);
+    int r = tree_file_begin(t, path, &fd, err);
+    r = r < 0 ? r : put_content(t, a, path, fd, err);
+    if (r < 0)
+        return r;
+    put_xattrs(t, e, fd);
+    return tree_file_end(t, path, fd, size, archive_entry_mode(e), &owner, err);
+}
+
+static int put(struct tree *t, struct archive *a, struct archive_entry *e,
+               struct layer_budget *budget, struct err *err) {
+    const char *path = archive_entry_pathname(e), *to = archive_entry_hardlink(e);
+    const struct tree_owner owner = owner_of(e);
+
+    if (!path)
+        return err_set(err, ERR_SETUP, -EBADMSG, "", NULL, "an entry whose name is no valid text");
+    if (tree_is_bookkeeping(path) || (t->only && !t->only(path)))
+        return 0;
+    if (tree_is_whiteout(path))
+        return tree_whiteout(t, path, err);
+    if (to)
+        return tree_hardlink(t, path, to, err);
+    if (archive_entry_filetype(e) == AE_IFREG)
+        return put_file(t, a, e, path, budget, err);
+    put_xattrs(t, e, -1);
+    switch (archive_entry_filetype(e)) {
+    case AE_IFDIR:
+        return tree_dir(t, path, archive_entry_mode(e), &owner, err);
+    case AE_IFLNK:
+        to = archive_entry_symlink(e);
+        return tree_symlink(t, path, to ? to : "", &owner, err);
+    default:
+        return tree_special(t, path, err);
+    }
+}
+
+static int put_all(struct tree *t, struct archive *a, struct stream *s, struct err *err) {
+    struct archive_entry *e = NULL;
+    int r = 0, got;
+
+    while (r == 0 && (got = archive_read_next_header(a, &e)) != ARCHIVE_EOF) {
+        if (got != ARCHIVE_OK && got != ARCHIVE_WARN)
+            return s->spent ? spent(err) : no_archive(err, a, "the archive");
+        if (s->budget->entries == 0)
+            return err_set(err, ERR_SETUP, -EFBIG, "", NULL,
+                           "the layers hold more files than an image should");
+        s->budget->entries--;
+        t->sum->entries++;
+        r = put(t, a, e, s->budget, err);
+        if (r < 0 && s->spent) { /* the cause of it */
+            err_clear(err);
+            return spent(err);
+        }
+    }
+    return r;
+}
+
+int layer_apply(struct tree *t, int fd, const char *diff_id, struct layer_budget *budget,
+                struct err *err) {
+    struct stream *s = calloc(1, sizeof(*s));
+    struct archive *a = archive_read_new();
+
+    if (!s || !a) {
+        free(s);
+        if (a)
+            (void)archive_read_free(a);
+        return err_oom(err);
+    }
+    s->budget = budget;
+    int r = open_stream(s, fd, diff_id, err);
+    if (r == 0) {
+        tree_next_layer(t);
+        (void)archive_read_support_format_tar(a);
+        (void)archive_read_support_format_empty(a);
+        if (archive_read_open(a, s, NULL, feed, NULL) != ARCHIVE_OK)
+            r = s->spent ? spent(err) : no_archive(err, a, "the archive");
+        else
+            r = put_all(t, a, s, err);
+    }
+    if (r == 0)
+        r = check_digest(s, diff_id, err);
+    (void)archive_read_free(a);
+    close_stream(s);
+    if (r == 0)
+        t->sum->layers++;
+    return r;
+}

@@ -1,0 +1,716 @@
+/*
+ * test_build.c: Dockerfiles are carried out as other tools read the result; the same input gives the same bytes; nothing
+ * of the host gets into a RUN, and nothing of a failed build stays.
+ *
+ * The base is a shell with a few programs, so that a build takes some tens of milliseconds.
+ */
+#include "layers.h"
+#include "live/live.h"
+
+#include "base/banned.h"
+
+static char rootfs[4096];
+static struct place shared; /* its store has the base; contexts lie beside it */
+
+/* ------------------------------------------------------------------ running things */
+
+static char said[330000];    /* what the last one printed: its output, then its errors */
+static char printed[262144]; /* its output alone */
+
+static int mayfly(const char *const *argv) {
+    struct live_output *o = live_program(argv, -1);
+    int code = o->exit_code;
+
+    (void)str_copy(printed, sizeof(printed), o->out);
+    (void)(str_copy(said, sizeof(said), o->out) &&
+           str_copy(said + strlen(said), sizeof(said) - strlen(said), o->err));
+    free(o);
+    return code;
+}
+#define MAYFLY(want, ...)                                                                          \
+    do {                                                                                           \
+        int code_ = mayfly((const char *const[]){__VA_ARGS__, NULL});                              \
+        if (code_ != (want))                                                                       \
+            fail_msg("exit %d, not %d: %s", code_, want, said);                                    \
+    } while (0)
+#define SAID(text)                                                                                 \
+    do {                                                                                           \
+        if (!strstr(said, text))                                                                   \
+            fail_msg("\"%s\" does not hold \"%s\"", said, text);                                   \
+    } while (0)
+
+/* A script of the host's; its output in `said`. */
+static int shell(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static int shell(const char *fmt, ...) {
+    char *script = NULL;
+    int pipe_fd[2], status = -1;
+    va_list ap;
+
+    va_start(ap, fmt);
+    assert_true(vasprintf(&script, fmt, ap) >= 0);
+    va_end(ap);
+    assert_int_equal(pipe2(pipe_fd, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)dup2(pipe_fd[1], 1);
+        (void)dup2(pipe_fd[1], 2);
+        (void)execl("/bin/bash", "bash", "-euo", "pipefail", "-c", script, NULL);
+        _exit(99);
+    }
+    (void)close(pipe_fd[1]);
+    ssize_t n = fd_read_full(pipe_fd[0], said, sizeof(said) - 1);
+    said[n > 0 ? n : 0] = '\0';
+    (void)close(pipe_fd[0]);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    free(script);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+#define SHELL(...)                                                                                 \
+    do {                                                                                           \
+        if (shell(__VA_ARGS__) != 0)                                                               \
+            fail_msg("%s", said);                                                                  \
+    } while (0)
+
+/* A fresh context with that Dockerfile. */
+static const char *context(const char *dockerfile) {
+    static char dir[sizeof(shared.dir) + 16];
+    char path[sizeof(dir) + 16];
+    static int n;
+
+    (void)snprintf(dir, sizeof(dir), "%s/c%d", shared.dir, n++);
+    assert_int_equal(mkdir(dir, 0755), 0);
+    (void)snprintf(path, sizeof(path), "%s/Dockerfile", dir);
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_full(fd, dockerfile, strlen(dockerfile)), 0);
+    (void)close(fd);
+    return dir;
+}
+
+static void add_file(const char *dir, const char *name, const char *text) {
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
+    (void)close(fd);
+}
+
+static int set_store(void **state) {
+    void *p = NULL;
+
+    (void)state;
+    if (set_place(&p) < 0)
+        return -1;
+    shared = *(struct place *)p;
+    free(p);
+    (void)umask(022);
+    (void)str_copy(rootfs, sizeof(rootfs), live_env("MAYFLY_ROOTFS"));
+    (void)live_has_cgroups();
+    (void)unsetenv("MAYFLY_ROOTFS");
+    (void)unsetenv("SOURCE_DATE_EPOCH");
+    (void)setenv("MAYFLY_STORE", shared.store, 1);
+    (void)setenv("XDG_CONFIG_HOME", shared.dir, 1);
+    return shell(
+               "cd %s && mkdir %s/base && cp -a --parents bin lib $([ ! -e lib64 ] || echo lib64) "
+               "usr/bin/"
+               "{sh,dash,cat,chmod,chown,cp,id,ln,ls,mkdir,mv,printenv,pwd,rm,sleep,touch,true,"
+               "stat} "
+               "usr/lib/*-linux-gnu/{libc.so.6,ld-linux*,libselinux.so.1,libpcre2-8.so.0*} "
+               "usr/lib/*-linux-gnu/lib{acl,attr}.so.1* $(ls -d usr/lib64/ld* usr/lib/ld-linux* "
+               "2>/dev/null) "
+               "etc/passwd etc/group %s/base && echo gone > %s/base/etc/gone && mkdir "
+               "%s/base/etc/d && "
+               "echo x > %s/base/etc/d/x && \"$MAYFLY_BIN\" import --no-bytecode -t base %s/base",
+               rootfs, shared.dir, shared.dir, shared.dir, shared.dir, shared.dir, shared.dir) == 0
+               ? 0
+               : (print_message("%s", said), -1);
+}
+
+static int drop_store(void **state) {
+    (void)state;
+    return tree_remove(AT_FDCWD, shared.dir, NULL);
+}
+
+/* ------------------------------------------------------------------ the instructions */
+
+static void every_instruction_does_what_it_says(void **state) {
+    const char *dir = context("# syntax=docker/dockerfile:1\n"
+                              "ARG BASE=none\n"
+                              "FROM ${BASE}\n"
+                              "ARG WHO=nobody\n"
+                              "ARG LATE=${WHO}-late\n"
+                              "ENV A=1 B=\"two words\" C=$WHO\n"
+                              "ENV OLD old form\n"
+                              "ENV A=2 D=$A\n"
+                              "LABEL one=1 \"two words\"='$A'\n"
+                              "WORKDIR /srv\n"
+                              "WORKDIR app\n"
+                              "COPY a.txt sub/ ./\n"
+                              "COPY [\"a.txt\", \"/x y\"]\n"
+                              "COPY *.txt /all/\n"
+                              "COPY a.txt /name\n"
+                              "ADD --chown=7:8 --chmod=640 a.txt /owned\n"
+                              "COPY sub /merge/sub\n"
+                              "COPY --chown=7:8 --chmod=711 over /merge/\n"
+                              "COPY --chown=7:8 a.txt /new/\n"
+                              "COPY <<EOF <<'RAW' /docs/\n"
+                              "A is $A\n"
+                              "EOF\n"
+                              "A is $A\n"
+                              "RAW\n"
+                              "RUN echo $A $B $C $LATE > /run-shell && \\\n"
+                              "    # a comment\n"
+                              "    pwd >> /run-shell; mkdir -m 777 /open\n"
+                              "RUN [\"/bin/sh\", \"-c\", \"echo json > /run-json\"]\n"
+                              "RUN <<EOF\n"
+                              "echo one > /run-doc\n"
+                              "echo two >> /run-doc\n"
+                              "EOF\n"
+                              "RUN cat <<EOF > /run-cat\n"
+                              "$A\n"
+                              "EOF\n"
+                              "SHELL [\"/bin/sh\", \"-e\", \"-c\"]\n"
+                              "RUN echo $- > /run-e; chown 5:6 /run-e || true\n"
+                              "USER 33:44\n"
+                              "RUN id -u > /open/who && id -g >> /open/who\n"
+                              "EXPOSE 80 90-91/udp\n"
+                              "VOLUME /data\n"
+                              "STOPSIGNAL SIGINT\n"
+                              "MAINTAINER somebody\n"
+                              "ENTRYPOINT [\"/bin/cat\"]\n"
+                              "CMD [\"/run-shell\"]\n");
+    bool root = geteuid() == 0;
+
+    (void)state;
+    SHELL("cd %s && echo a > a.txt && echo b > b.txt && mkdir sub && echo s > sub/s && ln -s s "
+          "sub/l && mkdir -p over/sub && touch over/sub/x",
+          dir);
+    MAYFLY(0, "build", "-t", "app", "-t", "app:2", "--build-arg", "BASE=base", "--build-arg=WHO=me",
+           dir);
+    SAID("docker.io/library/app:latest sha256:");
+    SAID("docker.io/library/app:2 sha256:");
+    MAYFLY(0, "run", "app");
+    assert_string_equal(printed, "2 two words me me-late\n/srv/app\n");
+    MAYFLY(0, "run", "--entrypoint=/bin/sh", "app", "-c",
+           "pwd; id -u; cat a.txt s l '/x y' /all/a.txt /all/b.txt /name /docs/EOF /docs/RAW "
+           "/run-json "
+           "/run-doc /run-cat /open/who; printenv D OLD; stat -c '%u %g %a' /run-e /srv/app");
+    assert_string_equal(printed, root ? "/srv/app\n33\na\ns\ns\na\na\nb\na\nA is 2\nA is "
+                                        "$A\njson\none\ntwo\n2\n33\n44\n1\nold form\n"
+                                        "5 6 644\n0 0 755\n"
+                                      : "/srv/app\n33\na\ns\ns\na\na\nb\na\nA is 2\nA is "
+                                        "$A\njson\none\ntwo\n2\n33\n44\n1\nold form\n"
+                                        "33 44 644\n33 44 755\n"); /* one id is all there is */
+    MAYFLY(0, "run", "--user", "0", "--entrypoint=/bin/sh", "app", "-c",
+           "cat /run-e; stat -c '%u %g %a' /owned /merge /merge/sub /new");
+    SAID("e");
+    SAID(root ? "7 8 640\n0 0 755\n7 8 711\n7 8 755\n" : "0 0 640\n0 0 755\n0 0 711\n0 0 755\n");
+    SHELL("skopeo inspect --config oci:%s:docker.io/library/app:2", shared.store);
+    SAID("\"author\": \"somebody\"");
+    SAID("\"90/udp\": {}");
+    SAID("\"91/udp\": {}");
+    SAID("\"80/tcp\": {}");
+    SAID("\"/data\": {}");
+    SAID("\"StopSignal\": \"SIGINT\"");
+    SAID("\"two words\": \"$A\"");
+    SAID("\"created_by\": \"ADD --chown=7:8 --chmod=640 a.txt /owned\"");
+}
+
+/* What umoci makes of the layers is what we run; and each layer holds what its step changed, no more. */
+static void a_layer_is_what_changed(void **state) {
+    const char *dir = context(
+        "FROM base\n"
+        "RUN rm /etc/gone && rm -r /etc/d && echo new > /etc/new && echo x >> /etc/passwd\n"
+        "RUN mkdir /etc/d && echo y > /etc/d/y && ln /etc/new /etc/link && ln -s new /etc/sym\n"
+        "RUN rm -r /etc/d && echo file > /etc/d\n"
+        "RUN true\n"
+        "RUN chmod 600 /etc/new; mkdir -m 711 /run; touch -r /etc/new /etc/passwd\n");
+
+    (void)state;
+    MAYFLY(0, "build", "-t", "layers", dir);
+    SHELL("cd %s && \"$MAYFLY_BIN\" export -o l.oci layers && rm -rf l l.dir && mkdir l.dir && tar "
+          "xf l.oci -C l.dir && "
+          "for l in $(skopeo inspect --raw oci:l.dir:docker.io/library/layers:latest | "
+          "grep -o "
+          "'\"sha256:[0-9a-f]*\",\"mediaType\":\"application/vnd.oci.image.layer.v1.tar+gzip\"' | "
+          "cut -c9-72); do "
+          "tar tzf l.dir/blobs/sha256/$l | tr '\\n' ' '; echo; done",
+          shared.dir);
+    assert_string_equal(said, "etc/.wh.d etc/.wh.gone etc/new etc/passwd \n"
+                              "etc/d/ etc/d/y etc/link etc/new etc/sym \n"
+                              "etc/d \n"
+                              "etc/link etc/new etc/passwd run/ \n");
+    if (geteuid() != 0)
+        return;
+    SHELL("cd %s && umoci unpack --image l.dir:docker.io/library/layers:latest l >/dev/null 2>&1; "
+          "\"$MAYFLY_BIN\" inspect layers | grep -o '\"path\":\"[^\"]*' | cut -c9- > l.path; "
+          "list() { (cd \"$1\" && find . -mindepth 1 ! -path ./dev ! -path ./proc ! -path ./tmp "
+          "-printf '%%p %%y %%#m %%U %%G %%l' "
+          "\\( -type f -printf ' %%s %%n %%Ts\\n' -o -printf '\\n' \\) | sort); }; "
+          "list l/rootfs > l.umoci; list \"$(cat l.path)\" > l.ours; diff l.umoci l.ours && wc -l "
+          "< l.ours",
+          shared.dir);
+    assert_true(strtol(said, NULL, 10) > 30);
+}
+
+/* ------------------------------------------------------------------ the same again */
+
+static void digest_of(char ret[DIGEST_SIZE], const char *const *argv) {
+    if (mayfly(argv) != 0)
+        fail_msg("%s", said);
+    printed[strcspn(printed, "\n")] = '\0';
+    assert_true(digest_is_valid(printed));
+    (void)str_copy(ret, DIGEST_SIZE, printed);
+}
+#define DIGEST(ret, ...) digest_of(ret, (const char *const[]){__VA_ARGS__, NULL})
+
+static void the_same_input_gives_the_same_digest(void **state) {
+    static const char text[] = "FROM base\nCOPY --chown=3:4 . /in\nRUN echo x > /made; mkdir -p "
+                               "/d/e; echo $SOURCE_DATE_EPOCH > /d/f\n"
+                               "WORKDIR /w\nCOPY <<E /here\nE\nENV A=b\n";
+    char one[DIGEST_SIZE], two[DIGEST_SIZE], first[96];
+
+    (void)state;
+    assert_int_equal(setenv("SOURCE_DATE_EPOCH", "1000000000", 1), 0);
+    const char *dir = context(text);
+    (void)str_copy(first, sizeof(first), dir);
+    SHELL("mkdir %s/z && echo 1 > %s/z/1 && echo 2 > %s/2", dir, dir, dir);
+    DIGEST(one, "build", "-q", "-t", "same", dir);
+    DIGEST(two, "build", "-q", "-t", "same", dir);
+    assert_string_equal(one, two);
+    DIGEST(two, "build", "-q", "--no-cache", dir);
+    assert_string_equal(one, two);
+    dir = context(text);
+    SHELL("echo 2 > %s/2 && mkdir %s/z && echo 1 > %s/z/1", dir, dir, dir);
+    DIGEST(two, "build", "-q", "--no-cache", dir);
+    assert_string_equal(one, two);
+    MAYFLY(0, "run", "same", "stat", "-c", "%Y", "/made", "/in/2", "/d", "/d/f", "/here");
+    assert_string_equal(printed, "1000000000\n1000000000\n1000000000\n1000000000\n0\n");
+    /* As another user, in another store. */
+    if (geteuid() == 0) {
+        SHELL("mkdir %s/u && cp -r %s %s/u/c && chown -R 1000:1000 %s/u && chmod 711 %s && cd %s/u "
+              "&& "
+              "export MAYFLY_STORE=%s/u/store && as() { setpriv --reuid 1000 --regid 1000 "
+              "--clear-groups \"$@\"; } && "
+              "as \"$MAYFLY_BIN\" import --no-bytecode -t base %s/base >/dev/null && "
+              "MAYFLY_STORE=%s \"$MAYFLY_BIN\" export base > base.oci && as \"$MAYFLY_BIN\" import "
+              "--no-bytecode base.oci >/dev/null && "
+              "as \"$MAYFLY_BIN\" build --limits best-effort -q c",
+              shared.dir, first, shared.dir, shared.dir, shared.dir, shared.dir, shared.dir,
+              shared.dir, shared.store);
+        said[strcspn(said, "\n")] = '\0';
+        assert_string_equal(said, one);
+    }
+    add_file(dir, "2", "other\n");
+    DIGEST(two, "build", "-q", dir);
+    assert_string_not_equal(one, two);
+    assert_int_equal(unsetenv("SOURCE_DATE_EPOCH"), 0);
+    assert_int_equal(setenv("SOURCE_DATE_EPOCH", "soon", 1), 0);
+    MAYFLY(125, "build", dir);
+    SAID("SOURCE_DATE_EPOCH: \"soon\"");
+    assert_int_equal(unsetenv("SOURCE_DATE_EPOCH"), 0);
+}
+
+static void a_step_is_repeated_only_when_something_it_depends_on_changes(void **state) {
+    const char *dir = context("FROM base\n"
+                              "ARG V=1\n"
+                              "COPY a /a\n"
+                              "RUN cat /a > /copy; echo $V > /v\n"
+                              "LABEL l=1\n"
+                              "COPY b /b\n");
+
+    (void)state;
+    add_file(dir, "a", "1");
+    add_file(dir, "b", "1");
+    MAYFLY(0, "build", dir);
+    SAID("0 of 3 steps cached");
+    MAYFLY(0, "build", dir);
+    SAID("3 of 3 steps cached");
+    SHELL("touch -d 2001-01-01 %s/a", dir); /* a checkout is as good as another */
+    MAYFLY(0, "build", dir);
+    SAID("3 of 3 steps cached");
+    add_file(dir, "b", "2");
+    MAYFLY(0, "build", dir);
+    SAID("2 of 3 steps cached");
+    MAYFLY(0, "build", "--build-arg", "V=2", dir);
+    SAID("1 of 3 steps cached");
+    SHELL("chmod 700 %s/a", dir);
+    MAYFLY(0, "build", dir);
+    SAID("0 of 3 steps cached");
+    MAYFLY(0, "build", "--no-cache", "--json", dir);
+    SAID("\"steps\":3,\"cached\":0}");
+    MAYFLY(0, "prune");
+    MAYFLY(0, "build", dir);
+    SAID("0 of 3 steps cached");
+    /* An entry whose layer is gone counts as none. */
+    SHELL("cd %s && for e in build-cache/*; do rm -f blobs/sha256/$(grep -o "
+          "'layer\":\"sha256:[0-9a-f]*' $e | cut -c16-); done",
+          shared.store);
+    MAYFLY(0, "build", dir);
+    SAID("0 of 3 steps cached");
+    SHELL("for e in %s/build-cache/*; do echo '{' > $e; done", shared.store);
+    MAYFLY(0, "build", dir);
+    SAID("0 of 3 steps cached");
+}
+
+/* ------------------------------------------------------------------ stages */
+
+static void stages_are_made_when_they_are_needed(void **state) {
+    const char *dir =
+        context("FROM base AS one\n"
+                "RUN echo 1 > /one; mkdir -p /deep/er; ln -s /deep /link; echo d > /deep/er/d\n"
+                "COPY --chown=3:4 <<E /owned\n"
+                "E\n"
+                "FROM one AS two\n"
+                "RUN cat /one > /two\n"
+                "FROM base AS broken\n"
+                "RUN false\n"
+                "FROM scratch AS last\n"
+                "COPY --from=two /two /\n"
+                "COPY --from=0 /link/er /er\n"
+                "COPY --from=0 /owned /kept\n"
+                "COPY --from=0 --chown=5 /owned /given\n"
+                "COPY --from=base etc/group /g/\n"
+                "COPY --from=ONE /deep/../one /\n"
+                "CMD [\"x\"]\n");
+
+    (void)state;
+    MAYFLY(0, "build", "-t", "last", dir);
+    assert_null(strstr(said, "RUN false"));
+    SHELL("find $(\"$MAYFLY_BIN\" inspect last | grep -o '\"path\":\"[^\"]*' | cut -c9-) -type f "
+          "-printf '%%P ' | tr ' ' '\\n' | sort | tr '\\n' ' '");
+    assert_string_equal(said, "er/d g/group given kept one two ");
+    SHELL("cd %s/blobs/sha256 && for l in $(\"$MAYFLY_BIN\" inspect last | grep -o "
+          "'\"digest\":\"sha256:[0-9a-f]*' | cut -c18-); do "
+          "tar tvzf $l --numeric-owner 2>/dev/null || true; done",
+          shared.store);
+    SAID("3/4 ");
+    SAID("5/5 ");
+    /* The stage's files are not made again, and still have their owner. */
+    SHELL("sed -i 's,^CMD.*,COPY --from=0 /owned /again,' %s/Dockerfile", dir);
+    MAYFLY(0, "build", "-t", "last", dir);
+    SAID("RUN echo 1 > /one; mkdir -p /deep/er; ln -s /deep /link; echo d > /deep/er/d (cached)");
+    SHELL("cd %s/blobs/sha256 && tar tvzf $(\"$MAYFLY_BIN\" inspect last | grep -o "
+          "'\"digest\":\"sha256:[0-9a-f]*' | tail -1 | cut -c18-) --numeric-owner",
+          shared.store);
+    SAID("3/4 ");
+    SAID(" again");
+    MAYFLY(0, "build", "-t", "two", "--target", "two", dir);
+    MAYFLY(0, "run", "two", "cat", "/two");
+    assert_string_equal(printed, "1\n");
+    MAYFLY(0, "build", "--target", "0", dir);
+    MAYFLY(1, "build", "--target", "broken", dir);
+    SAID("mayfly: Dockerfile:8: RUN: exited with 1\n");
+    MAYFLY(125, "build", "--target", "none", dir);
+    SAID("has no stage none");
+}
+
+/* ------------------------------------------------------------------ what is refused */
+
+static void what_cannot_be_is_refused_by_line(void **state) {
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
+        {"FROM base\nADD https://x/y /\n", "Dockerfile:2: ADD: https://x/y: only local files"},
+        {"FROM base\nADD x.tar.gz /\n", "Dockerfile:2: ADD: x.tar.gz: archives are not"},
+        {"FROM base\nHEALTHCHECK CMD x\n", "Dockerfile:2: HEALTHCHECK: is not supported"},
+        {"FROM base\nRUN true\n\nONBUILD RUN x\n", "Dockerfile:4: ONBUILD: is not supported"},
+        {"FROM base\nRUN --network=host x\n",
+         "Dockerfile:2: RUN: --network=host: a box has no network"},
+        {"FROM base\nRUN --mount=type=secret x\n", "Dockerfile:2: RUN: --mount is not supported"},
+        {"FROM base\nRUN <<EOF\n#!/bin/sh\nEOF\n",
+         "Dockerfile:2: RUN: a script that begins with #!"},
+        {"FROM base\nCOPY nothing /\n", "Dockerfile:2: COPY: the context: nothing: No such file"},
+        {"FROM base\nCOPY no*thing /\n",
+         "Dockerfile:2: COPY: nothing in the context matches no*thing"},
+        {"FROM base\nCOPY ../x /\n", "Dockerfile:2: COPY: the context: ../x: lies outside of it"},
+        {"FROM base\nCOPY out /\n",
+         "Dockerfile:2: COPY: the context: out: a link on the way leads out"},
+        {"FROM base\nCOPY up/etc/passwd /\n", "up/etc/passwd: a link on the way leads out"},
+        {"FROM base\nCOPY ignored /\n", ".dockerignore leaves it out"},
+        {"FROM base\nCOPY x\n", "wants a source and a destination"},
+        {"FROM base\nCOPY --chmod=u+x Dockerfile /\n", "--chmod=u+x is no mode"},
+        {"FROM base\nCOPY --chown=stranger Dockerfile /\n",
+         "Dockerfile:2: COPY: the image knows no user \"stranger\""},
+        {"FROM base\nCOPY --from=no/such:image a /\n",
+         "Dockerfile:2: COPY: image no/such:image is not in the store"},
+        {"FROM no/such:image\n", "Dockerfile:1: FROM: image no/such:image is not in the store"},
+        {"FROM $X\n", "Dockerfile:1: FROM: \"$X\" stands for nothing"},
+        {"FROM base AS\n", "Dockerfile:1: FROM: \"base AS\" is not understood"},
+        {"FROM --platform=linux/mips base\n", "this machine cannot run that"},
+        {"FROM base\nENV x\n", "Dockerfile:2: ENV: x has no value"},
+        {"FROM base\nENV a=b c\n", "Dockerfile:2: ENV: \"c\" is no NAME=VALUE"},
+        {"FROM base\nENV a=${b\n", "Dockerfile:2: ENV: \"${b\": } is missing"},
+        {"FROM base\nLABEL a=\"b\n", "Dockerfile:2: LABEL: \"\"b\": the quote is not closed"},
+        {"FROM base\nARG 1-2\n", "Dockerfile:2: ARG: \"1-2\" is no name"},
+        {"FROM base\nEXPOSE http\n", "Dockerfile:2: EXPOSE: \"http\" is no port"},
+        {"FROM base\nSHELL sh\n", "Dockerfile:2: SHELL: takes the JSON form only"},
+        {"FROM base\nRUN [\"/no/such\"]\n", "Dockerfile:2: RUN: "},
+        {"FROM base\nUSER stranger\nRUN true\n",
+         "Dockerfile:3: RUN: the image knows no user \"stranger\""},
+        {"FROM base\nRUN touch /.wh.x\n", "Dockerfile:2: RUN: .wh.x: no layer can hold"},
+        {"FROM base\nRUN echo hello; exit 7\n", "Dockerfile:2: RUN: exited with 7"},
+        {"FROM base\nRUN sleep 60\n", "Dockerfile:2: RUN: timed_out"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const char *dir = context(cases[i].text);
+        SHELL("cd %s && ln -s /etc/passwd out && ln -s / up && echo ignored > .dockerignore && "
+              "touch ignored",
+              dir);
+        int code = mayfly((const char *const[]){"build", "--pull=never", "--timeout=500ms", "-t",
+                                                "refused", dir, NULL});
+        if ((code != 125 && code != 1) || !strstr(said, cases[i].why))
+            fail_msg("exit %d, \"%s\", wanted \"%s\"", code, said, cases[i].why);
+    }
+    const char *dir = context("FROM base\n");
+    MAYFLY(125, "build", "--network=host", dir);
+    SAID("--network=host: a box has no network");
+    MAYFLY(125, "build", "-t",
+           "x@sha256:0000000000000000000000000000000000000000000000000000000000000000", dir);
+    MAYFLY(125, "build", "-t", "Upper", dir);
+    MAYFLY(125, "build", "--platform=linux/mips", dir);
+    MAYFLY(125, "build", "/no/such/directory");
+    MAYFLY(125, "build", "-f", "/no/such/file", dir);
+    MAYFLY(125, "build");
+    MAYFLY(125, "build", dir, dir);
+    MAYFLY(125, "build", "--memory", "much", dir);
+    SAID("--memory: \"much\"");
+}
+
+/* ------------------------------------------------------------------ the context */
+
+static void the_context_is_what_dockerignore_leaves(void **state) {
+    const char *dir = context("FROM scratch\nCOPY . /\nCOPY d*/k?ep /m/\n");
+
+    (void)state;
+    SHELL("cd %s && mkdir -p d/e skip/kept && touch d/keep d/x.log d/e/y skip/a skip/kept/b 'sp "
+          "ace' && ln -s /etc/passwd d/link && "
+          "mkfifo d/fifo && printf "
+          "'*.log\\n**/*.log\\nskip\\n!skip/kept\\nDockerfile\\n.dockerignore\\n' > .dockerignore",
+          dir);
+    MAYFLY(0, "build", "-t", "ctx", dir);
+    SHELL("cd $(\"$MAYFLY_BIN\" inspect ctx | grep -o '\"path\":\"[^\"]*' | cut -c9-) && find . ! "
+          "-type d | sort | tr '\\n' ' '");
+    assert_string_equal(said, "./d/e/y ./d/keep ./d/link ./m/keep ./skip/kept/b ./sp ace ");
+    /* A Dockerfile of another name has rules of its own; one from elsewhere builds on this context. */
+    SHELL("cd %s && printf 'FROM scratch\\nCOPY . /\\n' > Other && echo '*' > Other.dockerignore "
+          "&& echo '!d/keep' >> Other.dockerignore",
+          dir);
+    SHELL("cd %s && \"$MAYFLY_BIN\" build -q -t ctx -f Other . && cat Other | \"$MAYFLY_BIN\" "
+          "build -q -t piped -f - .",
+          dir);
+    SHELL("cd $(\"$MAYFLY_BIN\" inspect ctx | grep -o '\"path\":\"[^\"]*' | cut -c9-) && find . ! "
+          "-type d | sort | tr '\\n' ' '");
+    assert_string_equal(said, "./d/keep ");
+}
+
+/* No link of the image's leads a COPY out of the image: not in the tree that is made, and not on the host. */
+static void links_in_the_image_lead_nowhere_else(void **state) {
+    char text[600];
+
+    (void)state;
+    (void)snprintf(text, sizeof(text),
+                   "FROM base\nRUN ln -s %s/host /abs && ln -s ../../../../../..%s/host /up && "
+                   "mkdir /in && ln -s /in /to-in\n"
+                   "COPY f /abs/f\nCOPY f /up/g\nCOPY f /to-in/\nCOPY f /to-in\n",
+                   shared.dir, shared.dir);
+    const char *dir = context(text);
+    add_file(dir, "f", "f");
+    SHELL("mkdir %s/host", shared.dir);
+    MAYFLY(0, "build", "-t", "links", dir);
+    SHELL("[ -z \"$(ls -A %s/host)\" ] && cd $(\"$MAYFLY_BIN\" inspect links | grep -o "
+          "'\"path\":\"[^\"]*' | cut -c9-) && "
+          "ls .%s/host/f .%s/host/g in/f && [ -L to-in ]",
+          shared.dir, shared.dir, shared.dir);
+}
+
+/* ------------------------------------------------------------------ RUN's box */
+
+static void a_run_has_the_image_and_nothing_else(void **state) {
+    const char *dir = context(
+        "FROM base\n"
+        "RUN cat /proc/self/status > /status; cat /proc/net/dev > /net; ls / > /root-list\n"
+        "USER 9\n"
+        "RUN cat /proc/self/status > /tmp/status9; echo x > /etc/passwd; touch /etc/y; true\n"
+        "USER 0\n"
+        "RUN chown 12:13 /tmp/status9; chmod 4755 /status; cat /proc/1/environ > /env; true\n");
+
+    (void)state;
+    add_file(dir, "secret", "of the context");
+    SHELL("find %s/unpacked -path '*/fs/etc/*' -printf '%%p %%C@\\n' | sort > %s/before",
+          shared.store, shared.dir);
+    MAYFLY(0, "build", "-t", "held", dir);
+    SHELL("cat %s/before | while read -r f t; do [ \"$(find \"$f\" -maxdepth 0 -printf %%C@)\" = "
+          "\"$t\" ] || echo \"$f changed\"; done",
+          shared.dir);
+    assert_string_equal(said, ""); /* the base that others run on */
+    MAYFLY(0, "run", "-u", "0", "held", "cat", "/status");
+    SAID("CapEff:\t000000000000001b\n"); /* chown, dac_override, fowner, fsetid */
+    SAID("CapBnd:\t000000000000001b\n");
+    SAID("CapAmb:\t0000000000000000\n");
+    SAID("NoNewPrivs:\t1\n");
+    SAID("Seccomp:\t2\n");
+    MAYFLY(0, "run", "-u", "0", "held", "cat", "/tmp/../net", "/root-list");
+    assert_null(strstr(printed, "eth"));
+    assert_null(strstr(said, "secret"));
+    SHELL("cd $(\"$MAYFLY_BIN\" inspect held | grep -o '\"path\":\"[^\"]*' | cut -c9-) && grep "
+          "CapBnd tmp/status9 && "
+          "{ [ $UID != 0 ] || [ ! -e etc/y ]; } && [ \"$(stat -c %%a status)\" != 4755 ] && [ ! -s "
+          "env ]");
+    SAID("0000000000000000");
+}
+
+/* The policy's field that makes such a box, by itself: all of its controls are read back from the kernel. */
+static void a_root_that_is_written_is_attested_like_any_other(void **state) {
+    char root[sizeof(shared.dir) + 16];
+
+    (void)state;
+    (void)snprintf(root, sizeof(root), "%s/written", shared.dir);
+    SHELL("cp -a %s/base %s && mkdir %s/dev %s/proc %s/tmp", shared.dir, root, root, root, root);
+    MAYFLY(0, "run", "--json", "--attest", "--build", "-u", "0", "-w", "/", "--rootfs", root,
+           "/bin/sh", "-c", "echo in > /made; echo in > /tmp/made; id -u; pwd; [ ! -e /home ]");
+    SAID("\"exitCode\":0");
+    SAID("\"stdout\":\"0\\n/\\n\"");
+    SAID("\"inForce\":true");
+    if (live_has_cgroups())
+        assert_null(strstr(said, "\"inForce\":false"));
+    SHELL("cat %s/made %s/tmp/made", root, root);
+    assert_string_equal(said, "in\nin\n");
+    if (geteuid() == 0) { /* overlayfs cannot be id-mapped: its owners would be nobody in the box */
+        assert_int_equal(
+            shell("cd %s && mkdir -p m up work && unshare -m sh -c 'mount -t overlay -o "
+                  "lowerdir=written,upperdir=up,workdir=work o m && "
+                  "\"$MAYFLY_BIN\" run --build -u 0 -w / --limits best-effort --rootfs m true'",
+                  shared.dir),
+            125);
+        SAID("a file system that can be id-mapped");
+    }
+    MAYFLY(125, "run", "--build", "base", "true");
+    SAID("--build would change an image that others run");
+    MAYFLY(125, "python", "--build", "--rootfs", root, "-c", "1");
+    SAID("--build is for commands");
+}
+
+static void nothing_of_a_failed_build_stays(void **state) {
+    const char *dir = context("FROM base\nRUN echo x > /x\nRUN sleep 30\n");
+    struct store *s = open_place(&shared);
+
+    (void)state;
+    MAYFLY(0, "images", "-q");
+    char *before = strdup(printed);
+    MAYFLY(1, "build", "--timeout", "300ms", "-t", "failed", dir);
+    MAYFLY(0, "images", "-q");
+    assert_string_equal(printed, before);
+    free(before);
+    assert_int_equal(count_in(s->dir, "tmp"), 0);
+    /* Killed in the middle of a step: the next writer removes what it left. */
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR);
+        (void)dup2(null, 1);
+        (void)dup2(null, 2);
+        (void)execl(live_env("MAYFLY_BIN"), "mayfly", "build", "--limits=best-effort", dir, NULL);
+        _exit(99);
+    }
+    for (int i = 0; i < 500 && count_in(s->dir, "tmp") == 0; i++)
+        (void)usleep(10000);
+    (void)usleep(300000);
+    (void)kill(pid, SIGKILL);
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    assert_int_equal(count_in(s->dir, "tmp"), 1);
+    /* Interrupted: it removes that itself, and dies of the signal. */
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR);
+        (void)dup2(null, 1);
+        (void)dup2(null, 2);
+        (void)execl(live_env("MAYFLY_BIN"), "mayfly", "build", "--limits=best-effort", dir, NULL);
+        _exit(99);
+    }
+    (void)usleep(live_slow() > 1 ? 3000000 : 800000);
+    int status = 0;
+    (void)kill(pid, SIGINT);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
+    assert_int_equal(count_in(s->dir, "tmp"), 0);
+    store_close(s);
+    dir = context("FROM base\n");
+    MAYFLY(0, "build", dir);
+    s = open_place(&shared);
+    assert_int_equal(count_in(s->dir, "tmp"), 0);
+    store_close(s);
+}
+
+static void a_full_disk_is_said_and_the_store_stays_as_it_was(void **state) {
+    const char *dir = context("FROM scratch\nCOPY a /\nCOPY big /\n");
+
+    (void)state;
+    if (geteuid() != 0)
+        live_skip("root", "mounting a small disk takes root");
+    assert_int_equal(
+        shell("cd %s && echo a > a && head -c 3000000 /dev/urandom > big && mkdir -p small && "
+              "unshare -m bash -c '"
+              "mount -t tmpfs -o size=2m t small && export MAYFLY_STORE=small/store && "
+              "! \"$MAYFLY_BIN\" build -t full . && ls small/store/tmp && \"$MAYFLY_BIN\" images "
+              "-q && "
+              "echo big > .dockerignore && \"$MAYFLY_BIN\" build -t full --target 0 -f - . "
+              "<<<$(head -2 Dockerfile)'",
+              dir),
+        0);
+    SAID("Dockerfile:3: COPY: ");
+    SAID("No space left on device");
+    SAID("1 layers, 1 of 1 steps cached");
+}
+
+/* The reason for all of it: a library that the code then imports. */
+static void a_library_is_installed_and_imported(void **state) {
+    const char *dir = context("FROM base\n"
+                              "COPY python /\n"
+                              "WORKDIR /opt/lib\n"
+                              "COPY pkg pkg\n"
+                              "RUN python3 -m compileall -q pkg\n"
+                              /* As by a kernel without it: useradd gives up on any other answer. */
+                              "RUN python3 -c 'import _socket; _socket.socket(16, 3, 0)' 2>&1 | "
+                              "while read l; do echo \"$l\" > /netlink; done\n"
+                              "ENV PYTHONPATH=/opt/lib\n"
+                              "USER 1000\n");
+
+    (void)state;
+    SHELL("mkdir %s/pkg %s/python && echo 'def hello(): return \"from the image\"' > "
+          "%s/pkg/__init__.py && cd %s && "
+          "tar c --exclude=__pycache__ usr/bin/python3* usr/lib/*-linux-gnu/lib{m,z,expat}.so.* "
+          "usr/lib/python3*/{*.py,collections,concurrent,encodings,importlib,re,urllib} | tar x -C "
+          "%s/python",
+          dir, dir, dir, rootfs, dir);
+    MAYFLY(0, "build", "--no-bytecode", "-t", "lib", dir);
+    MAYFLY(0, "run", "lib", "python3", "-c", "import pkg; print(pkg.hello(), pkg.__cached__)");
+    SAID("from the image /opt/lib/pkg/__pycache__/");
+    MAYFLY(0, "run", "lib", "cat", "/netlink");
+    SAID("[Errno 97]");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_instruction_does_what_it_says),
+        cmocka_unit_test(a_layer_is_what_changed),
+        cmocka_unit_test(the_same_input_gives_the_same_digest),
+        cmocka_unit_test(a_step_is_repeated_only_when_something_it_depends_on_changes),
+        cmocka_unit_test(stages_are_made_when_they_are_needed),
+        cmocka_unit_test(what_cannot_be_is_refused_by_line),
+        cmocka_unit_test(the_context_is_what_dockerignore_leaves),
+        cmocka_unit_test(links_in_the_image_lead_nowhere_else),
+        cmocka_unit_test(a_run_has_the_image_and_nothing_else),
+        cmocka_unit_test(a_root_that_is_written_is_attested_like_any_other),
+        cmocka_unit_test(nothing_of_a_failed_build_stays),
+        cmocka_unit_test(a_full_disk_is_said_and_the_store_stays_as_it_was),
+        cmocka_unit_test(a_library_is_installed_and_imported),
+    };
+    return cmocka_run_group_tests(tests, set_store, drop_store);
+}

@@ -1,0 +1,444 @@
+/*
+ * test_import.c: images from every form of file, made by other tools and by hand; what is wrong leaves nothing; what is
+ * exported other tools read; what nothing needs goes, and what a box runs on stays.
+ */
+#include "layers.h"
+#include "live/live.h"
+
+#include "base/banned.h"
+
+#define NAME "docker.io/library/small:1"
+
+static int run_tool(const char *const *argv) {
+    pid_t pid = fork();
+    int status = -1;
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int null = open("/dev/null", O_WRONLY);
+        (void)dup2(null, 1);
+        (void)execvp(argv[0], (char *const *)(uintptr_t)argv);
+        _exit(99);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+#define TOOL(...)                                                                                  \
+    do {                                                                                           \
+        const char *const tool_[] = {__VA_ARGS__, NULL};                                           \
+        if (run_tool(tool_) != 0)                                                                  \
+            fail_msg("%s %s failed", tool_[0], tool_[1]);                                          \
+    } while (0)
+
+/* The program, in the place's store. `out` gets its standard output. */
+static int mayfly_in(const struct place *p, const char *input, char *out, size_t size,
+                     const char *const *argv) {
+    int fd = input ? open(input, O_RDONLY | O_CLOEXEC) : -1;
+
+    assert_int_equal(setenv("MAYFLY_STORE", p->store, 1), 0);
+    struct live_output *o = live_program(argv, fd);
+    int code = o->exit_code;
+    if (out)
+        (void)(str_copy(out, size, o->out) &&
+               str_copy(out + strlen(out), size - strlen(out), o->err));
+    if (fd >= 0)
+        (void)close(fd);
+    free(o);
+    return code;
+}
+#define MAYFLY(p, out, ...)                                                                        \
+    mayfly_in(p, NULL, out, sizeof(out), (const char *const[]){__VA_ARGS__, NULL})
+#define MAYFLY_OK(p, ...)                                                                          \
+    do {                                                                                           \
+        static char said_[8192];                                                                   \
+        if (MAYFLY(p, said_, __VA_ARGS__) != 0)                                                    \
+            fail_msg("%s", said_);                                                                 \
+    } while (0)
+
+static const char *in(const struct place *p, const char *name) {
+    static char paths[8][200];
+    static unsigned n;
+    char *path = paths[n++ % 8];
+
+    (void)snprintf(path, sizeof(paths[0]), "%s/%s", p->dir, name);
+    return path;
+}
+
+static void write_file(const char *path, const void *data, size_t len) {
+    int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY | O_CLOEXEC, 0644);
+
+    assert_true(fd >= 0);
+    assert_int_equal(fd_write_full(fd, data, len), 0);
+    (void)close(fd);
+}
+
+/* A small image of two layers, by the name of NAME. */
+static void put_small(const struct place *p, struct test_image *i) {
+    struct store *s = open_place(p);
+    struct err err = {0};
+
+    LAYER(i, {.type = '0', .name = "etc/a", .content = "a"}, {.type = '5', .name = "usr"});
+    LAYER(i, {.type = '0', .name = "usr/b", .content = "b", .mode = 0755},
+          {.type = '0', .name = "etc/.wh.a"});
+    put_image(s, i);
+    assert_ok(store_unpack(s, i->manifest, UNPACK_NO_BYTECODE, NULL, &err), err);
+    assert_ok(store_tag(s, NAME, "application/vnd.oci.image.manifest.v1+json", i->manifest,
+                        i->manifest_size, &err),
+              err);
+    store_close(s);
+}
+
+/* A fresh store beside the other. */
+static void other_store(const struct place *p, const char *name, struct place *ret) {
+    *ret = *p;
+    (void)snprintf(ret->store, sizeof(ret->store), "%s/%s", p->dir, name);
+}
+
+static void assert_small(const struct place *p, const char *name) {
+    struct store *s = open_place(p);
+    struct index_entry e = {0};
+    json_t *index = NULL;
+    struct err err = {0};
+    char path[300], target[200];
+
+    assert_ok(index_read(s->dir, &index, &err), err);
+    assert_ok(index_find(index, name, &e, NULL, &err), err);
+    (void)snprintf(path, sizeof(path), "images/%s", strchr(e.digest, ':') + 1);
+    ssize_t n = readlinkat(s->dir, path, target, sizeof(target) - 1);
+    assert_true(n > 3);
+    target[n] = '\0';
+    (void)snprintf(path, sizeof(path), "%s/fs/usr/b", target + 3);
+    char text[16];
+    assert_int_equal(file_read_at(s->dir, path, text, sizeof(text)), 1);
+    (void)snprintf(path, sizeof(path), "%s/fs/etc/a", target + 3);
+    assert_int_equal(faccessat(s->dir, path, F_OK, 0), -1);
+    assert_int_equal(count_in(s->dir, "tmp"), 0);
+    json_decref(index);
+    store_close(s);
+}
+
+static void what_is_exported_other_tools_read_and_what_they_write_is_imported(void **state) {
+    const struct place *p = *state;
+    struct test_image i = {0};
+    struct place other;
+    char from[300], to[300], text[8192];
+
+    put_small(p, &i);
+    MAYFLY_OK(p, "export", "-o", in(p, "e.tar"), "small:1");
+    MAYFLY_OK(p, "export", "-o", in(p, "e2.tar"), "small:1");
+    TOOL("cmp", in(p, "e.tar"), in(p, "e2.tar"));
+    (void)snprintf(from, sizeof(from), "oci-archive:%s", in(p, "e.tar"));
+    static const struct {
+        const char *kind, *file, *named;
+    } forms[] = {{"docker-archive", "d.tar", "docker.io/library/small:1"},
+                 {"oci-archive", "o.tar", "small:1"},
+                 {"oci", "layout", "small:1"}};
+    for (size_t k = 0; k < ARRAY_LEN(forms); k++) {
+        (void)snprintf(to, sizeof(to), "%s:%s:%s", forms[k].kind, in(p, forms[k].file),
+                       forms[k].named);
+        TOOL("skopeo", "copy", "--insecure-policy", "-q", from, to);
+        other_store(p, forms[k].kind, &other);
+        MAYFLY_OK(&other, "import", in(p, forms[k].file));
+        assert_small(&other, "small:1");
+        MAYFLY_OK(&other, "import", "--tag", "localhost:5000/a/b:c", in(p, forms[k].file));
+        assert_small(&other, "localhost:5000/a/b:c");
+    }
+    /* docker's own archive, read back by skopeo from ours; compressed, and from standard input. */
+    (void)snprintf(from, sizeof(from), "docker-archive:%s", in(p, "e.tar"));
+    TOOL("skopeo", "inspect", from);
+    TOOL("gzip", "-1", in(p, "d.tar"));
+    other_store(p, "stdin", &other);
+    assert_int_equal(mayfly_in(&other, in(p, "d.tar.gz"), text, sizeof(text),
+                               (const char *const[]){"import", "--json", "-", NULL}),
+                     0);
+    json_t *said = json_loads(text, 0, NULL);
+    assert_non_null(said);
+    const json_t *first = json_array_get(json_object_get(said, "images"), 0);
+    assert_string_equal(json_string_value(json_object_get(first, "name")), NAME);
+    assert_int_equal(
+        json_integer_value(json_object_get(json_object_get(first, "unpacked"), "files")), 2);
+    json_decref(said);
+    assert_small(&other, "small:1");
+}
+
+/* ------------------------------------------------------------------ docker save, as it was before it wrote OCI's layout */
+
+static void an_old_docker_save_is_imported(void **state) {
+    static const char top[] = "1111111111111111111111111111111111111111111111111111111111111111";
+    static const char low[] = "2222222222222222222222222222222222222222222222222222222222222222";
+    const struct place *p = *state;
+    struct store *s = open_place(p);
+    _cleanup_buf_ struct buf tar = {0}, config = {0}, manifest = {0};
+    struct test_image i = {0};
+    char digest[DIGEST_SIZE], name[4][100], said[4096];
+
+    LAYER(&i, {.type = '0', .name = "usr/b", .content = "b"}, {.type = '5', .name = "etc"});
+    put_blob(s, i.layers[0].data, i.layers[0].len, digest);
+    store_close(s);
+    buf_printf(&config,
+               "{\"os\":\"linux\",\"rootfs\":{\"type\":\"layers\",\"diff_ids\":[\"%s\",\"%s\"]}}",
+               digest, digest);
+    (void)snprintf(name[0], 100, "%s/layer.tar", low);
+    (void)snprintf(name[1], 100, "%s/layer.tar", top);
+    (void)snprintf(name[2], 100, "../%s/layer.tar", low);
+    (void)snprintf(name[3], 100, "%s.json", top);
+    buf_printf(&manifest,
+               "[{\"Config\":\"%s\",\"RepoTags\":[\"small:1\",\"also/"
+               "small:2\"],\"Layers\":[\"%s\",\"%s\"]}]",
+               name[3], name[0], name[1]);
+    tar_add(&tar, &(struct tar_entry){.type = '5', .name = low});
+    tar_add(&tar, &(struct tar_entry){.type = '0',
+                                      .name = name[0],
+                                      .content = i.layers[0].data,
+                                      .content_len = i.layers[0].len});
+    tar_add(&tar, &(struct tar_entry){
+                      .type = '2', .name = name[1], .link = name[2]}); /* the same layer again */
+    tar_add(&tar, &(struct tar_entry){.type = '0', .name = name[3], .content = config.data});
+    tar_add(&tar,
+            &(struct tar_entry){.type = '0', .name = "manifest.json", .content = manifest.data});
+    tar_add(&tar, &(struct tar_entry){.type = '0', .name = "repositories", .content = "{}"});
+    tar_end(&tar);
+    write_file(in(p, "saved.tar"), tar.data, tar.len);
+    MAYFLY_OK(p, "import", in(p, "saved.tar"));
+    assert_small(p, "small:1");
+    assert_small(p, "also/small:2");
+    MAYFLY_OK(p, "images");
+    assert_int_equal(MAYFLY(p, said, "images", "-q"), 0);
+    assert_int_equal(strlen(said), 2 * (7 + 64 + 1));
+    buf_done(&i.layers[0]);
+}
+
+/* ------------------------------------------------------------------ root file systems */
+
+static void a_root_file_system_is_imported_as_archive_and_as_directory(void **state) {
+    const struct place *p = *state;
+    struct test_image i = {0};
+    struct place other;
+    char first[8192], second[8192];
+
+    LAYER(&i, {.type = '5', .name = "./"}, {.type = '0', .name = "./usr/b", .content = "b"},
+          {.type = '2', .name = "./bin", .link = "usr/bin"},
+          {.type = '1', .name = "./usr/c", .link = "./usr/b"});
+    write_file(in(p, "rootfs.tar"), i.layers[0].data, i.layers[0].len);
+    MAYFLY_OK(p, "import", "-t", "tree", in(p, "rootfs.tar"));
+    assert_small(p, "tree");
+    TOOL("xz", "-0", "-k", in(p, "rootfs.tar"));
+    other_store(p, "xz", &other);
+    assert_int_equal(mayfly_in(&other, in(p, "rootfs.tar.xz"), first, sizeof(first),
+                               (const char *const[]){"import", "--tag=tree", "-", NULL}),
+                     0);
+    assert_small(&other, "tree");
+
+    TOOL("mkdir", in(p, "tree"));
+    TOOL("tar", "-C", in(p, "tree"), "-xf", in(p, "rootfs.tar"));
+    assert_int_equal(mkfifo(in(p, "tree/fifo"), 0644), 0);
+    other_store(p, "dir", &other);
+    assert_int_equal(MAYFLY(&other, first, "import", "--json", "-t", "tree", in(p, "tree")), 0);
+    assert_small(&other, "tree");
+    assert_int_equal(MAYFLY(&other, second, "import", "--json", "-t", "tree", in(p, "tree")), 0);
+    json_t *a = json_loads(first, 0, NULL), *b = json_loads(second, 0, NULL);
+    const json_t *a0 = json_array_get(json_object_get(a, "images"), 0),
+                 *b0 = json_array_get(json_object_get(b, "images"), 0);
+    assert_string_equal(json_string_value(json_object_get(a0, "digest")),
+                        json_string_value(json_object_get(b0, "digest")));
+    assert_true(json_is_true(json_object_get(b0, "wasUnpacked")));
+    json_decref(a);
+    json_decref(b);
+    /* The store is an image layout that others unpack. */
+    char image[300];
+    (void)snprintf(image, sizeof(image), "oci:%s:docker.io/library/tree:latest", other.store);
+    TOOL("skopeo", "inspect", image);
+    buf_done(&i.layers[0]);
+}
+
+/* ------------------------------------------------------------------ what is wrong */
+
+static void assert_nothing_new(const struct place *p) {
+    struct store *s = open_place(p);
+    json_t *index = NULL;
+    struct index_entry e;
+    struct err err = {0};
+
+    assert_ok(index_read(s->dir, &index, &err), err);
+    assert_false(index_at(index, 0, &e));
+    assert_int_equal(count_in(s->dir, "unpacked"), 0);
+    assert_int_equal(count_in(s->dir, "tmp"), 0);
+    json_decref(index);
+    store_close(s);
+}
+
+static void assert_refused(const struct place *p, const char *word, const char *const *argv) {
+    static char said[8192];
+
+    assert_int_equal(mayfly_in(p, NULL, said, sizeof(said), argv), 125);
+    if (strncmp(said, "mayfly: ", 8) != 0 || !strstr(said, word) ||
+        strchr(said, '\n') != said + strlen(said) - 1)
+        fail_msg("\"%s\" is not one line that says \"%s\"", said, word);
+}
+#define REFUSED(p, word, ...) assert_refused(p, word, (const char *const[]){__VA_ARGS__, NULL})
+
+static void sources_that_are_wrong_leave_nothing(void **state) {
+    const struct place *p = *state;
+    struct place other;
+    struct test_image i = {0};
+    _cleanup_free_ char *text = NULL;
+    size_t len = 0;
+
+    put_small(p, &i);
+    MAYFLY_OK(p, "export", "-o", in(p, "e.tar"), "small:1");
+    assert_int_equal(file_read_all_at(AT_FDCWD, in(p, "e.tar"), 1 << 20, &text, &len), 0);
+    other_store(p, "other", &other);
+    write_file(in(p, "empty"), "", 0);
+    write_file(in(p, "junk"), "no archive, but some text that is long enough to be looked at", 61);
+    write_file(in(p, "cut"), text, len / 2);
+    char *layer = memmem(text, len, "usr/b", 5);
+    assert_non_null(layer);
+    *layer = 'U'; /* a blob that its digest is not of */
+    write_file(in(p, "wrong"), text, len);
+    static const struct {
+        const char *file, *word;
+    } cases[] = {{"empty", "empty"},  {"junk", "junk"}, {"cut", "cut"},
+                 {"wrong", "digest"}, {"none", "none"}, {".", "no root"}};
+    for (size_t k = 0; k < ARRAY_LEN(cases); k++)
+        REFUSED(&other, cases[k].word, "import", in(p, cases[k].file));
+    assert_int_equal(setenv("MAYFLY_STORE", other.store, 1), 0);
+    REFUSED(&other, "digest", "import", "-t",
+            "x@sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824",
+            in(p, "e.tar"));
+    REFUSED(&other, "image", "import", "-t", "UPPER", in(p, "e.tar"));
+    REFUSED(&other, "no such flag", "import", "--nonsense", in(p, "e.tar"));
+    REFUSED(&other, "one source", "import", in(p, "e.tar"), in(p, "e.tar"));
+    REFUSED(&other, "wants a value", "import", "--tag");
+    REFUSED(&other, "not in the store", "export", "-o", in(p, "x.tar"), "nothing");
+    REFUSED(&other, "not in the store", "rmi", "nothing");
+    REFUSED(&other, "not in the store", "inspect", "nothing");
+    assert_int_equal(access(in(p, "x.tar"), F_OK), -1);
+    assert_nothing_new(&other);
+
+    /* An archive in which a layer is missing. */
+    TOOL("mkdir", in(p, "x"));
+    TOOL("tar", "-C", in(p, "x"), "-xf", in(p, "e.tar"));
+    char path[300];
+    struct store *s = open_place(p);
+    int dir = open(in(p, "x/blobs/sha256"), O_RDONLY | O_CLOEXEC);
+    assert_int_equal(count_in(dir, "."), 4);
+    DIR *d = fdopendir(dir);
+    for (struct dirent *e; (e = readdir(d));) {
+        struct stat st;
+        if (fstatat(dirfd(d), e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode) &&
+            st.st_size % 512 == 0)
+            assert_int_equal(unlinkat(dirfd(d), e->d_name, 0), 0);
+    }
+    (void)closedir(d);
+    store_close(s);
+    TOOL("tar", "-C", in(p, "x"), "-cf", in(p, "lacks.tar"), ".");
+    REFUSED(&other, "lacks", "import", in(p, "lacks.tar"));
+    (void)snprintf(path, sizeof(path), "%s/x", p->dir);
+    REFUSED(&other, "not whole", "import", path);
+    assert_nothing_new(&other);
+}
+
+static void the_right_platform_is_taken(void **state) {
+    const struct place *p = *state;
+    struct place other;
+    struct test_image one = {0}, two = {.config = "{\"User\":\"other\"}"};
+    _cleanup_buf_ struct buf index = {0};
+    char digest[DIGEST_SIZE], said[8192];
+
+    put_small(p, &one);
+    put_small(p, &two);
+    static const char entry[] = "{\"mediaType\":\"application/"
+                                "vnd.oci.image.manifest.v1+json\",\"digest\":\"%s\",\"size\":%lld,"
+                                "\"platform\":{\"os\":\"%s\",\"architecture\":\"%s\"}}";
+    buf_puts(&index, "{\"schemaVersion\":2,\"mediaType\":\"application/"
+                     "vnd.oci.image.index.v1+json\",\"manifests\":[");
+    buf_printf(&index, entry, one.manifest, (long long)one.manifest_size, "linux", "s390x");
+    buf_puts(&index, ",");
+    buf_printf(&index, entry, two.manifest, (long long)two.manifest_size, "linux", "riscv64");
+    buf_puts(&index, ",");
+    buf_printf(&index, entry, two.manifest, (long long)two.manifest_size, "unknown", "unknown");
+    buf_puts(&index, "]}");
+    struct store *s = open_place(p);
+    put_blob(s, index.data, index.len, digest);
+    store_close(s);
+    TOOL("mkdir", in(p, "layout"));
+    TOOL("cp", "-r", in(p, "store/blobs"), in(p, "store/oci-layout"), in(p, "layout"));
+    size_t len = index.len;
+    index.len = 0;
+    buf_printf(
+        &index,
+        "{\"schemaVersion\":2,\"manifests\":[{\"mediaType\":\"application/"
+        "vnd.oci.image.index.v1+json\",\"digest\":"
+        "\"%s\",\"size\":%zu,\"annotations\":{\"org.opencontainers.image.ref.name\":\"many:1\"}}]}",
+        digest, len);
+    write_file(in(p, "layout/index.json"), index.data, index.len);
+    other_store(p, "other", &other);
+    MAYFLY_OK(&other, "import", "--platform=linux/riscv64", in(p, "layout"));
+    assert_int_equal(MAYFLY(&other, said, "inspect", "many:1"), 0);
+    assert_non_null(strstr(said, two.manifest));
+    assert_non_null(strstr(said, "\"user\": \"other\"") ? said
+                                                        : strstr(said, "\"user\":\"other\""));
+    REFUSED(&other, "linux/s390x", "import", "--platform", "linux/ppc64le", in(p, "layout"));
+}
+
+/* ------------------------------------------------------------------ what goes, and what stays */
+
+static void what_no_image_needs_goes(void **state) {
+    const struct place *p = *state;
+    struct test_image one = {0}, two = {.config = "{\"User\":\"other\"}"}, three = {0};
+    struct store *s;
+    struct err err = {0};
+    char digest[DIGEST_SIZE], said[8192];
+
+    put_small(p, &one);
+    s = open_place(p);
+    LAYER(&two, {.type = '0', .name = "etc/a", .content = "a"},
+          {.type = '5', .name = "usr"}); /* shared with the first */
+    put_image(s, &two);
+    assert_ok(store_unpack(s, two.manifest, 0, NULL, &err), err);
+    assert_ok(store_tag(s, "docker.io/library/two:1", "application/vnd.oci.image.manifest.v1+json",
+                        two.manifest, two.manifest_size, &err),
+              err);
+    LAYER(&three, {.type = '0', .name = "three", .content = "3"});
+    put_image(s, &three); /* nothing names it */
+    put_blob(s, "rubbish", 7, digest);
+    assert_int_equal(count_in(s->dir, "blobs/sha256"), 4 + 2 + 3 + 1);
+    store_close(s);
+    MAYFLY_OK(p, "prune");
+    s = open_place(p);
+    assert_int_equal(count_in(s->dir, "blobs/sha256"), 4 + 2);
+    assert_int_equal(count_in(s->dir, "unpacked"), 2);
+    store_close(s);
+    MAYFLY_OK(p, "rmi", "small:1");
+    s = open_place(p);
+    assert_int_equal(count_in(s->dir, "blobs/sha256"),
+                     3); /* the layer that two has as well is there */
+    assert_int_equal(count_in(s->dir, "unpacked"), 1);
+    assert_int_equal(count_in(s->dir, "images"), 1);
+    store_close(s);
+    assert_int_equal(MAYFLY(p, said, "rmi", "--json", two.manifest), 0);
+    s = open_place(p);
+    assert_int_equal(count_in(s->dir, "blobs/sha256") + count_in(s->dir, "unpacked") +
+                         count_in(s->dir, "images") + count_in(s->dir, "tmp"),
+                     0);
+    /* While others write, nothing of theirs is taken: the name goes, the rest later. */
+    three.n_layers = 0;
+    put_small(p, &three);
+    assert_int_equal(MAYFLY(p, said, "rmi", "small:1"), 0);
+    assert_non_null(strstr(said, "prune"));
+    assert_true(count_in(s->dir, "blobs/sha256") > 0);
+    store_close(s);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_place, drop_place)
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_exported_other_tools_read_and_what_they_write_is_imported),
+        TEST(an_old_docker_save_is_imported),
+        TEST(a_root_file_system_is_imported_as_archive_and_as_directory),
+        TEST(sources_that_are_wrong_leave_nothing),
+        TEST(the_right_platform_is_taken),
+        TEST(what_no_image_needs_goes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
