@@ -87,7 +87,8 @@ export CODE
 test: ## build all and run every test, on every kind of host that this machine can be
 	@scripts/deps.sh build test package
 	@scripts/deps.sh fuzz || echo "without them what fuzzing found is replayed, and nothing is looked for" >&2
-	@$(MAKE) --no-print-directory all tests rootfs base
+	@$(MAKE) --no-print-directory -j"$$(nproc)" all tests
+	@$(MAKE) --no-print-directory rootfs base
 	@scripts/test.sh unit golden fuzz fault live images package hosts
 
 unit golden fault live images hosts: tests rootfs ## one suite of the tests
