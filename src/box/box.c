@@ -81,8 +81,8 @@ static void exec_failed(struct box *box, int code) {
 
     if (code == -ENOENT && !strchr(name, '/') && policy_gives(box->plan->policy, "PATH"))
         (void)err_set(&box->failure, ERR_NOT_FOUND, code, "",
-                      "leave PATH out of --env, or write the command with its whole path",
-                      "%s: in no directory of the PATH that --env set", name);
+                      "write the command with its whole path, or set another PATH with --env",
+                      "%s: in no directory of the PATH that --env or the image set", name);
     else if (code == -ENOENT)
         (void)err_set(&box->failure, ERR_NOT_FOUND, code, "",
                       strchr(name, '/') ? "a script needs the interpreter that its first line names"

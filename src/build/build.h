@@ -99,6 +99,9 @@ int step_config(struct stage *s, const struct docker_line *l, struct err *err);
 int step_workdir(struct stage *s, const struct docker_line *l, struct err *err);
 int step_run(struct stage *s, const struct docker_line *l, struct err *err);
 int step_copy(struct stage *s, const struct docker_line *l, struct err *err);
+/* -ENOTDIR if a directory on the way to `path` (plain, relative), or with `last` it itself, is there and is none: a layer
+ * would replace it without a word. */
+int stage_need_dirs(const struct stage *s, const char *path, bool last, struct err *err);
 /* ARG, in a stage or (NULL) before the first. */
 int step_arg(struct build *b, struct stage *s, const struct docker_line *l, struct err *err);
 /* An absolute path for one that may be relative to WORKDIR, written plainly. NULL when it is too long. */

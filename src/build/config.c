@@ -220,9 +220,13 @@ static int make_workdir(struct stage *s, void *path, struct err *err) {
     struct unpack_summary sum = {0};
     struct tree tree;
 
+    int r = stage_need_dirs(s, (const char *)path + 1, true, err);
+
+    if (r < 0)
+        return r;
     if (tree_init(&tree, s->tree.root, s->tree.trash, &sum) < 0)
         return err_oom(err);
-    int r = tree_need_dir(&tree, (const char *)path + 1, 0755, err);
+    r = tree_need_dir(&tree, (const char *)path + 1, 0755, err);
     tree_done(&tree);
     return r;
 }

@@ -61,6 +61,32 @@ static bool is_dir_inside(const struct stage *s, const char *path, int flags) {
     return fd >= 0;
 }
 
+int stage_need_dirs(const struct stage *s, const char *path, bool last, struct err *err) {
+    const struct source root = {.root = s->tree.root, .what = "", .is_root = true};
+    char at[PATH_MAX];
+
+    if (!str_copy(at, sizeof(at), path))
+        return err_set(err, ERR_USAGE, -ENAMETOOLONG, "", NULL, "%.100s… is too long", path);
+    for (char *end = strchrnul(at, '/'); *path; end = strchrnul(end + 1, '/')) {
+        bool whole = !*end;
+        struct stat st;
+
+        if (whole && !last)
+            break;
+        *end = '\0';
+        _cleanup_fd_ int fd = source_open(&root, at, O_PATH, NULL);
+        if (fd < 0)
+            break; /* from here on they are made */
+        if (fstat(fd, &st) == 0 && !S_ISDIR(st.st_mode))
+            return err_set(err, ERR_USAGE, -ENOTDIR, "", "name another place, or remove it first",
+                           "/%.200s is there and no directory", at);
+        if (whole)
+            break;
+        *end = '/';
+    }
+    return 0;
+}
+
 struct put {
     struct stage *stage;
     const struct copy *copy;
@@ -203,7 +229,11 @@ static int put_all(struct put *p, struct err *err) {
     const struct copy *c = p->copy;
     bool into_dir = c->to_dir || is_dir_inside(p->stage, c->to, 0);
     struct expand x;
-    int r = into_dir ? make_destination(p, err) : 0;
+    bool into_file = !into_dir;
+    for (size_t i = 0; i < c->list.n_matches; i++)
+        into_file &= !c->list.matches[i].is_dir;
+    int r = stage_need_dirs(p->stage, c->to, !into_file, err);
+    r = r == 0 && into_dir ? make_destination(p, err) : r;
 
     stage_expand(p->stage, &x);
     for (size_t i = 0; i < c->list.n_matches && r == 0; i++)
@@ -414,6 +444,12 @@ static int copy_other(struct stage *s, struct copy *c, const char *from, struct 
     c->source = (struct source){.root = -1, .what = from, .is_root = true};
     if (c->other)
         return make_step(s, c, json_deep_copy(stage_content(c->other)), err);
+    /* A stage that is not made yet is no reason to look for a stranger's image of that name. */
+    for (int i = s->number; i < s->build->n_stages; i++)
+        if (strcasecmp(s->build->stages[i].name, from) == 0)
+            return docker_refuse(&s->build->file, c->line, err, "copy from a stage further up",
+                                 "--from=%.100s: that stage is %s", from,
+                                 i == s->number ? "this one" : "further down");
     r = build_lease(s->build, from, &lease, &inner);
     root = r < 0 ? -1 : open(lease.root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (r == 0 && root < 0)

@@ -281,6 +281,16 @@ static int find_pattern(const struct source *s, const char *pattern, struct sour
     return r;
 }
 
+/* Something below a directory that is left out may be kept; a file that is left out is left out. */
+static bool is_left_out(const struct source *s, const char *path) {
+    if (!*path || !s->ignore || !ignore_has(s->ignore, path))
+        return false;
+    if (!s->ignore->any_keeps)
+        return true;
+    _cleanup_fd_ int dir = source_open(s, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, NULL);
+    return dir < 0;
+}
+
 int source_find(const struct source *s, const char *word, struct source_list *list,
                 struct err *err) {
     char path[PATH_MAX];
@@ -290,7 +300,7 @@ int source_find(const struct source *s, const char *word, struct source_list *li
                        "%.60s: %.200s: lies outside of it", s->what, word);
     if (pattern_has_magic(path))
         return find_pattern(s, path, list, err);
-    if (*path && s->ignore && ignore_has(s->ignore, path) && !s->ignore->any_keeps)
+    if (is_left_out(s, path))
         return err_set(err, ERR_USAGE, -ENOENT, "", NULL,
                        "%.60s: %.200s: .dockerignore leaves it out", s->what, path);
     return add_match(s, path, list, err);

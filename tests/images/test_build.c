@@ -436,6 +436,14 @@ static void what_cannot_be_is_refused_by_line(void **state) {
          "Dockerfile:2: COPY: the context: out: a link on the way leads out"},
         {"FROM base\nCOPY up/etc/passwd /\n", "up/etc/passwd: a link on the way leads out"},
         {"FROM base\nCOPY ignored /\n", ".dockerignore leaves it out"},
+        {"FROM base\nCOPY sec/deep/k2 /\n", ".dockerignore leaves it out"},
+        {"FROM base\nCOPY .env /o/\n", ".dockerignore leaves it out"},
+        {"FROM base\nCOPY Dockerfile /etc/passwd/x\n", "/etc/passwd is there and no directory"},
+        {"FROM base\nCOPY sec /etc/passwd\n", "/etc/passwd is there and no directory"},
+        {"FROM base\nWORKDIR /etc/passwd\n", "/etc/passwd is there and no directory"},
+        {"FROM base AS a\nCOPY --from=a /etc /x\n", "that stage is this one"},
+        {"FROM base AS a\nCOPY --from=b /etc /x\nFROM base AS b\nFROM a\n",
+         "that stage is further down"},
         {"FROM base\nCOPY x\n", "wants a source and a destination"},
         {"FROM base\nCOPY --chmod=u+x Dockerfile /\n", "--chmod=u+x is no mode"},
         {"FROM base\nCOPY --chown=stranger Dockerfile /\n",
@@ -464,8 +472,10 @@ static void what_cannot_be_is_refused_by_line(void **state) {
     (void)state;
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         const char *dir = context(cases[i].text);
-        SHELL("cd %s && ln -s /etc/passwd out && ln -s / up && echo ignored > .dockerignore && "
-              "touch ignored",
+        /* One rule that keeps something makes nothing else of what is left out be there. */
+        SHELL("cd %s && ln -s /etc/passwd out && ln -s / up && mkdir -p sec/deep && touch ignored "
+              ".env "
+              "sec/key sec/deep/k2 && printf 'ignored\\nsec\\n!sec/key\\n*.env\\n' > .dockerignore",
               dir);
         int code = mayfly((const char *const[]){"build", "--pull=never", "--timeout=500ms", "-t",
                                                 "refused", dir, NULL});
