@@ -177,14 +177,18 @@ static void say_in_use(const struct gc_report *g) {
                       (unsigned long long)g->in_use);
 }
 
-static int untag_all(const char *path, char **images, int n, json_t *names, struct err *err) {
+/* One that cannot be taken away is said, and is no reason to leave the others. *ret_status: 0, or the worst of them. */
+static int untag_all(const char *path, char **images, int n, json_t *names, int *ret_status,
+                     struct err *err) {
     struct store *s = NULL;
-    struct index_entry e;
     int r = store_open_writable(path, &s, err);
 
     for (int i = 0; i < n && r == 0; i++) {
-        r = store_untag(s, images[i], &e, err);
-        if (r == 0)
+        struct index_entry e;
+        struct err one = {0};
+        if (store_untag(s, images[i], &e, &one) < 0)
+            *ret_status = complain_of(&one);
+        else
             (void)json_array_append_new(names, json_string(e.name[0] ? e.name : e.digest));
     }
     store_close(s);
@@ -212,12 +216,16 @@ int fetch_rmi(int argc, char **argv) {
     struct gc_report g = {0};
     struct err err = {0};
     json_t *names = json_array();
-    int n = options_take(argc, argv, rows, &err), r = n;
+    int n = options_take(argc, argv, rows, &err), r = n, status = 0;
 
     if (n == 0)
         r = err_set(&err, ERR_USAGE, -EINVAL, "", "mayfly images lists them",
                     "rmi: no image is named");
-    r = r < 0 ? r : untag_all(path, argv, n, names, &err);
+    r = r < 0 ? r : untag_all(path, argv, n, names, &status, &err);
+    if (r == 0 && json_array_size(names) == 0) {
+        json_decref(names);
+        return status;
+    }
     if (r == 0) {
         struct err later = {0};
         r = collect(path, RMI_WAIT_MS, false, &g, &later);
@@ -231,11 +239,13 @@ int fetch_rmi(int argc, char **argv) {
         return complain_of(&err);
     }
     say_in_use(&g);
-    if (json)
-        return print_json(json_pack("{so so}", "removed", names, "freed", gc_json(&g)));
+    if (json) {
+        int printed = print_json(json_pack("{so so}", "removed", names, "freed", gc_json(&g)));
+        return status ? status : printed;
+    }
     print_removed(names, &g);
     json_decref(names);
-    return 0;
+    return status;
 }
 
 int fetch_prune(int argc, char **argv) {
