@@ -136,8 +136,10 @@ static int set_command(struct image_use *u, const struct policy *asked, struct e
     const char **argv = arena_alloc(&u->arena, (n + m + 1) * sizeof(*argv));
     if (!argv)
         return err_oom(err);
-    for (size_t i = 0; i < n + m; i++)
-        argv[i] = i < n ? head[i] : tail[i - n];
+    for (size_t i = 0; i < n; i++)
+        argv[i] = head[i];
+    for (size_t i = 0; tail && i < m; i++)
+        argv[n + i] = tail[i];
     if (!argv[0][0])
         return err_set(err, ERR_USAGE, -EINVAL, "image", "write one after the image's name",
                        "the image's command is empty");

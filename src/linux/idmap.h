@@ -29,7 +29,7 @@ struct idmap_range {
 struct idmap_facts {
     enum idmap_kind kind;
     uint32_t uid, gid; /* ours */
-    uint32_t above;    /* our uid as the user namespace above knows it; uid itself in the first one */
+    uint32_t above; /* our uid as the user namespace above knows it; uid itself in the first one */
     struct idmap_range sub_uid,
         sub_gid;          /* SUBID: from /etc/subuid, /etc/subgid; BLOCK: the ids that we may map */
     uint32_t block;       /* ids a slot takes: 65536, or 2 where our own user namespace is small */
