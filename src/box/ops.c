@@ -28,6 +28,7 @@
 
 #include "base/fd.h"
 #include "box/protocol.h"
+#include "linux/landlock_abi.h"
 #include "linux/sys.h"
 
 #include "base/banned.h"
@@ -464,21 +465,6 @@ static int op_caps_none(const struct op *op, struct op_ctx *ctx) {
     return check(ctx, sys_capset(op->a), "capset");
 }
 
-/* The header on this machine may be older than the kernel: Landlock's rights by number, landlock(7). */
-enum {
-    LL_EXECUTE = 1 << 0,
-    LL_WRITE_FILE = 1 << 1,
-    LL_READ_FILE = 1 << 2,
-    LL_READ_DIR = 1 << 3,
-    LL_ABI1_ALL = (1 << 13) - 1,
-    LL_REFER = 1 << 13,    /* ABI 2 */
-    LL_TRUNCATE = 1 << 14, /* ABI 3 */
-    LL_SCOPE_ALL = 3,      /* ABI 6: abstract unix sockets, signals */
-};
-struct ll_ruleset {
-    uint64_t fs, net, scoped;
-};
-
 static int landlock_allow(struct op_ctx *ctx, int ruleset, const char *path, uint64_t rights) {
     struct stat st;
     _cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
@@ -503,8 +489,7 @@ static int op_landlock(const struct op *op, struct op_ctx *ctx) {
     if (rules->abi >= 3)
         all |= LL_TRUNCATE;
     struct ll_ruleset attr = {.fs = all, .scoped = rules->abi >= 6 ? LL_SCOPE_ALL : 0};
-    size_t size = rules->abi >= 6 ? 24 : rules->abi >= 4 ? 16 : 8;
-    _cleanup_fd_ int ruleset = sys_landlock_create_ruleset(&attr, size, 0);
+    _cleanup_fd_ int ruleset = sys_landlock_create_ruleset(&attr, ll_ruleset_size(rules->abi), 0);
     if (ruleset < 0)
         return check(ctx, ruleset, "landlock_create_ruleset");
     int r = landlock_allow(ctx, ruleset, "/", LL_EXECUTE | LL_READ_FILE | LL_READ_DIR);

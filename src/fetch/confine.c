@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "linux/landlock_abi.h"
 #include "linux/sys.h"
 
 #include "base/banned.h"
@@ -90,41 +91,18 @@ static void set_limits(void) {
 
 /* ------------------------------------------------------------------ Landlock */
 
-/* By number, since the header here may be older than the kernel: landlock(7). */
-enum {
-    LL_WRITE_FILE = 1 << 1,
-    LL_READ_FILE = 1 << 2,
-    LL_READ_DIR = 1 << 3,
-    LL_REMOVE_DIR = 1 << 4,
-    LL_REMOVE_FILE = 1 << 5,
-    LL_MAKE_DIR = 1 << 7,
-    LL_MAKE_REG = 1 << 8,
-    LL_MAKE_SYM = 1 << 12,
-    LL_ABI1 = (1 << 13) - 1,
-    LL_REFER = 1 << 13,    /* ABI 2 */
-    LL_TRUNCATE = 1 << 14, /* ABI 3 */
-    LL_IOCTL_DEV = 1 << 15 /* ABI 5 */
-};
-
-struct ll_ruleset {
-    uint64_t fs, net, scoped;
-};
-
 static int restrict_files(int dir, char held[static CONFINE_WORDS]) {
     const int abi = sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-    struct ll_ruleset rules = {.fs = LL_ABI1 | LL_REFER};
+    struct ll_ruleset rules = {.fs = LL_ABI1_ALL | LL_REFER};
     uint64_t all = LL_WRITE_FILE | LL_READ_FILE | LL_READ_DIR | LL_REMOVE_DIR | LL_REMOVE_FILE |
                    LL_MAKE_DIR | LL_MAKE_REG | LL_MAKE_SYM | LL_REFER | LL_TRUNCATE;
 
     if (abi < 2) /* the first refuses to link and to move across directories at all */
         return 0;
     rules.fs |= (abi >= 3 ? LL_TRUNCATE : 0) | (abi >= 5 ? LL_IOCTL_DEV : 0);
-    rules.net = abi >= 4 ? 3 : 0;    /* bind and connect of TCP */
-    rules.scoped = abi >= 6 ? 3 : 0; /* abstract sockets, signals */
-    size_t size = abi >= 6   ? sizeof(rules)
-                  : abi >= 4 ? offsetof(struct ll_ruleset, scoped)
-                             : offsetof(struct ll_ruleset, net);
-    _cleanup_fd_ int set = sys_landlock_create_ruleset(&rules, size, 0);
+    rules.net = abi >= 4 ? 3 : 0; /* bind and connect of TCP */
+    rules.scoped = abi >= 6 ? LL_SCOPE_ALL : 0;
+    _cleanup_fd_ int set = sys_landlock_create_ruleset(&rules, ll_ruleset_size(abi), 0);
     struct landlock_path_beneath_attr attr = {.allowed_access = all & rules.fs, .parent_fd = dir};
     if (set < 0 || sys_landlock_add_path(set, &attr) < 0 || sys_landlock_restrict_self(set) < 0)
         return -errno;

@@ -81,16 +81,26 @@ static json_t *descriptor(const char *reference, const char *media_type, const c
     return d;
 }
 
-int store_tag(struct store *s, const char *reference, const char *manifest_media_type,
-              const char *manifest_digest, int64_t manifest_size, struct err *err) {
-    json_t *index = NULL;
+/* The lock, which is the caller's to close, and the index as it is under it; or -errno. */
+static int index_to_change(struct store *s, json_t **ret, struct err *err) {
     _cleanup_fd_ int lock = lock_index(s, err);
 
     if (lock < 0)
         return lock;
-    int r = index_read(s->dir, &index, err);
+    int r = index_read(s->dir, ret, err);
     if (r < 0)
         return r == -ENOENT ? store_failed(s, r, STORE_INDEX, err) : r;
+    return TAKE_FD(lock);
+}
+
+int store_tag(struct store *s, const char *reference, const char *manifest_media_type,
+              const char *manifest_digest, int64_t manifest_size, struct err *err) {
+    json_t *index = NULL;
+    _cleanup_fd_ int lock = index_to_change(s, &index, err);
+    int r = 0;
+
+    if (lock < 0)
+        return lock;
     json_t *list = json_object_get(index, "manifests");
     drop_named(list, index, reference, manifest_digest);
     if (reference || !is_known(index, manifest_digest))
@@ -129,14 +139,11 @@ int store_untag(struct store *s, const char *text, struct index_entry *ret, stru
     struct index_entry found = {0};
     json_t *index = NULL;
     size_t at = 0;
-    _cleanup_fd_ int lock = lock_index(s, err);
+    _cleanup_fd_ int lock = index_to_change(s, &index, err);
 
     if (lock < 0)
         return lock;
-    int r = index_read(s->dir, &index, err);
-    if (r < 0)
-        return r == -ENOENT ? store_failed(s, r, STORE_INDEX, err) : r;
-    r = index_find(index, text, &found, &at, err);
+    int r = index_find(index, text, &found, &at, err);
     if (r == 0) {
         remove_entries(index, at, &found, text);
         r = write_index(s, index, err);

@@ -611,6 +611,20 @@ static void a_root_that_is_written_is_attested_like_any_other(void **state) {
     SAID("--build is for commands");
 }
 
+static pid_t start_build(const char *dir) {
+    pid_t pid = fork();
+
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int null = open("/dev/null", O_RDWR);
+        (void)dup2(null, 1);
+        (void)dup2(null, 2);
+        (void)execl(live_env("MAYFLY_BIN"), "mayfly", "build", "--limits=best-effort", dir, NULL);
+        _exit(99);
+    }
+    return pid;
+}
+
 static void nothing_of_a_failed_build_stays(void **state) {
     const char *dir = context("FROM base\nRUN echo x > /x\nRUN sleep 30\n");
     struct store *s = open_place(&shared);
@@ -624,15 +638,7 @@ static void nothing_of_a_failed_build_stays(void **state) {
     free(before);
     assert_int_equal(count_in(s->dir, "tmp"), 0);
     /* Killed in the middle of a step: the next writer removes what it left. */
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        int null = open("/dev/null", O_RDWR);
-        (void)dup2(null, 1);
-        (void)dup2(null, 2);
-        (void)execl(live_env("MAYFLY_BIN"), "mayfly", "build", "--limits=best-effort", dir, NULL);
-        _exit(99);
-    }
+    pid_t pid = start_build(dir);
     for (int i = 0; i < 500 && count_in(s->dir, "tmp") == 0; i++)
         (void)usleep(10000);
     (void)usleep(300000);
@@ -640,15 +646,7 @@ static void nothing_of_a_failed_build_stays(void **state) {
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     assert_int_equal(count_in(s->dir, "tmp"), 1);
     /* Interrupted: it removes that itself, and dies of the signal. */
-    pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        int null = open("/dev/null", O_RDWR);
-        (void)dup2(null, 1);
-        (void)dup2(null, 2);
-        (void)execl(live_env("MAYFLY_BIN"), "mayfly", "build", "--limits=best-effort", dir, NULL);
-        _exit(99);
-    }
+    pid = start_build(dir);
     (void)usleep(live_slow() > 1 ? 3000000 : 800000);
     int status = 0;
     (void)kill(pid, SIGINT);
