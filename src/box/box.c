@@ -27,7 +27,6 @@
 #include "box/evidence.h"
 #include "box/inside.h"
 #include "control/control.h"
-#include "linux/procfs.h"
 #include "linux/sys.h"
 
 #include "base/banned.h"
@@ -292,12 +291,12 @@ static void close_child_ends(struct box *box) {
 }
 
 static uint64_t ignored_signals(void) {
-    char text[4096], value[32];
-    ssize_t n = file_read_at(AT_FDCWD, "/proc/thread-self/status", text, sizeof(text));
+    uint64_t ret = 0;
 
-    if (n < 0 || !proc_field(text, "SigIgn", value, sizeof(value)))
-        return ~UINT64_C(0); /* then all are set back, one call each */
-    return strtoull(value, NULL, 16);
+    for (int sig = 1; sig < NSIG; sig++)
+        if (sys_signal_ignored(sig))
+            ret |= BIT(sig - 1);
+    return ret;
 }
 
 /* Something that init said before there was a payload, or why there will be none. It was sent

@@ -369,7 +369,8 @@ static void wipe(uint64_t from, uint64_t to) {
 }
 
 /* init is a copy of the supervisor. Its arguments and environment are zeroed, its malloc heap given back to the kernel:
- * the plan and the box live in their own mappings, and nothing in the child allocates. */
+ * the plan and the box live in their own mappings, and nothing in the child allocates. (musl has only its own records on
+ * that heap, and gives back what is freed; what is not is the policy.) */
 static int op_shed_host(struct op_ctx *ctx) {
     const struct host *host = ctx->host;
     uint64_t page = 4096, from = host->heap_start;

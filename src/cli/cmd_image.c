@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/helper.h"
 #include "cli/cli.h"
 #include "json/config_json.h"
@@ -60,7 +61,7 @@ int cmd_fetch(const struct command *self, int argc, char **argv) {
             words[i + 1] = argv[i];
         (void)signal(SIGPIPE, SIG_DFL);
         (void)execv(path, words);
-        complain("%s: %s", path, strerror(errno));
+        complain("%s: %s", path, errno_words(errno));
     }
     free(words);
     return EXIT_MAYFLY;
@@ -175,7 +176,7 @@ int fetch_image(const mayfly_policy *policy, bool quiet, bool missing, struct ma
     prepare(store);
     int r = start(path, store, image, quiet, missing, &pid);
     if (r) {
-        complain("%s: %s", path, strerror(r));
+        complain("%s: %s", path, errno_words(r));
         return -ENOENT;
     }
     while (waitpid(pid, &status, 0) < 0)

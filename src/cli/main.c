@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/fd.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
@@ -76,7 +77,7 @@ int flush_output(void) {
         return 0;
     if (errno == EPIPE)
         return 128 + SIGPIPE;
-    complain("writing to standard output: %s", strerror(errno ? errno : EIO));
+    complain("writing to standard output: %s", errno_words(errno ? errno : EIO));
     clearerr(stdout);
     return EXIT_MAYFLY;
 }

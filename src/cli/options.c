@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "base/fd.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
@@ -108,7 +109,7 @@ int request_usual_rootfs(struct request *rq, struct mayfly_error *error) {
             error,
             "no rootfs: where the program lies, and what may be beside it, cannot be told without "
             "/proc (%s); mount -t proc proc /proc, or name a directory with --rootfs",
-            strerrordesc_np(errno));
+            errno_words(errno));
     (void)usage(error, "no root file system at the usual places");
     return -ENOENT;
 }
@@ -185,7 +186,7 @@ static int read_code(struct request *rq, const char *path, struct mayfly_error *
             "name it there: mayfly run … python3 -I /mnt/FILE",
             from_stdin ? "standard input" : path);
     if (r < 0)
-        return usage(error, "%s: %s", from_stdin ? "standard input" : path, strerrordesc_np(-r));
+        return usage(error, "%s: %s", from_stdin ? "standard input" : path, errno_words(r));
     return 0;
 }
 
@@ -196,7 +197,7 @@ static int read_settings(const char *flag, const char *path, char **ret_text, si
 
     if (r == -EFBIG)
         return usage(error, "%s: %s: is over 1 MiB, the most that is taken", flag, path);
-    return r < 0 ? usage(error, "%s: %s: %s", flag, path, strerrordesc_np(-r)) : 0;
+    return r < 0 ? usage(error, "%s: %s: %s", flag, path, errno_words(r)) : 0;
 }
 
 /* "policy: memory: …" as "--policy: FILE: memory: …". */

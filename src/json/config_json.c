@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/err.h"
 #include "base/fd.h"
 
 #include "base/banned.h"
@@ -64,7 +65,7 @@ static int read_file(const char *file, struct config *ret, struct mayfly_error *
     if (r == -ENOENT || r == -ENOTDIR || r == -EACCES)
         return 0;
     if (r < 0)
-        return wrong(error, file, "", strerrordesc_np(-r));
+        return wrong(error, file, "", errno_words(r));
     r = config_from_json(text, len, file, ret, error);
     free(text);
     return r;

@@ -150,10 +150,13 @@ static void read_users(struct host *h) {
 
     h->privileged = geteuid() == 0 && capable(CAP_SYS_ADMIN);
     h->extra_groups = count_extra_groups();
+    h->max_user_namespaces = sysctl_number(h, "/proc/sys/user/max_user_namespaces", 0, UINT64_MAX);
     /* Where /proc/sys is hidden, or something is mounted over it, we assume that they work: the clone will tell. */
-    h->sys_hidden = access("/proc/sys/kernel", F_OK) < 0;
-    h->max_user_namespaces = sysctl_number(h, "/proc/sys/user/max_user_namespaces",
-                                           h->sys_hidden ? UINT64_MAX : 0, UINT64_MAX);
+    h->sys_hidden = h->max_user_namespaces == 0 && access("/proc/sys/kernel", F_OK) < 0;
+    if (h->sys_hidden)
+        h->max_user_namespaces = UINT64_MAX;
+    if (h->privileged) /* the other two hold for those who are not */
+        return;
     h->userns_clone_off = sysctl_number(h, "/proc/sys/kernel/unprivileged_userns_clone", 1, 1) == 0;
     /* A program with an AppArmor profile of its own may be allowed what the rest is not. */
     h->userns_apparmor =

@@ -4,11 +4,15 @@
 #include "linux/sys.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -52,6 +56,58 @@ int sys_fsconfig(int fs, unsigned cmd, const char *key, const void *value, int a
 
 int sys_fsmount(int fs, unsigned attr_flags) {
     return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attr_flags);
+}
+
+/* linux/mount.h has these since 6.8, and the options since 6.11: Debian 12's headers are older. The layout is the ABI. */
+#ifndef SYS_statmount
+#define SYS_statmount 457
+#endif
+enum { WANTED_ROOT = 0x8, WANTED_TYPE = 0x20, WANTED_OPTIONS = 0x80, UNIQUE_MOUNT_ID = 0x4000 };
+
+struct mount_request { /* struct mnt_id_req of MNT_ID_REQ_SIZE_VER0 */
+    uint32_t size, spare;
+    uint64_t mnt_id, param;
+};
+
+struct mount_answer { /* struct statmount: the strings' offsets in str */
+    uint32_t size, mnt_opts;
+    uint64_t mask;
+    uint32_t dev_major, dev_minor;
+    uint64_t sb_magic;
+    uint32_t sb_flags, fs_type;
+    uint64_t ids_and_propagation[8];
+    uint32_t mnt_root, mnt_point;
+    uint64_t newer[50];
+    char str[];
+};
+_Static_assert(offsetof(struct mount_answer, mnt_root) == 104 &&
+                   offsetof(struct mount_answer, str) == 512,
+               "struct statmount of linux/mount.h");
+
+int sys_mount_of(const char *path, void *buf, size_t size, struct sys_mount *ret) {
+    const uint64_t wanted = WANTED_ROOT | WANTED_TYPE | WANTED_OPTIONS;
+    struct mount_request request = {.size = sizeof(request), .param = wanted};
+    struct mount_answer *answer = buf;
+    struct statx st;
+
+    if (statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, UNIQUE_MOUNT_ID, &st) < 0)
+        return -1;
+    request.mnt_id = st.stx_mnt_id;
+    if (!(st.stx_mask & UNIQUE_MOUNT_ID)) {
+        errno = ENOSYS;
+        return -1;
+    }
+    if (syscall(SYS_statmount, &request, buf, size, 0) < 0)
+        return -1;
+    if (~answer->mask & (WANTED_ROOT | WANTED_TYPE)) {
+        errno = ENODATA;
+        return -1;
+    }
+    *ret = (struct sys_mount){
+        .type = answer->str + answer->fs_type,
+        .root = answer->str + answer->mnt_root,
+        .options = answer->mask & WANTED_OPTIONS ? answer->str + answer->mnt_opts : ""};
+    return 0;
 }
 
 int sys_openat2(int dirfd, const char *path, const struct open_how *how) {
@@ -99,11 +155,20 @@ int sys_setresgid(gid_t gid) { return (int)syscall(SYS_setresgid, gid, gid, gid)
 
 int sys_setresuid(uid_t uid) { return (int)syscall(SYS_setresuid, uid, uid, uid); }
 
+/* The kernel's own struct: handler, flags, restorer, mask. All zero is SIG_DFL. */
+typedef unsigned long kernel_sigaction[4];
+
 int sys_signal_default(int sig) {
-    /* The kernel's own struct: handler, flags, restorer, mask. All zero is SIG_DFL. */
-    const unsigned long none[4] = {0};
+    const kernel_sigaction none = {0};
 
     return (int)syscall(SYS_rt_sigaction, sig, none, NULL, sizeof(uint64_t));
+}
+
+bool sys_signal_ignored(int sig) {
+    kernel_sigaction now = {0};
+
+    return syscall(SYS_rt_sigaction, sig, NULL, now, sizeof(uint64_t)) == 0 &&
+           now[0] == (unsigned long)SIG_IGN; // NOLINT(performance-no-int-to-ptr)
 }
 
 int sys_capset(uint64_t keep) {

@@ -33,6 +33,13 @@ int sys_mount_setattr(int dirfd, const char *path, unsigned flags, struct mount_
 int sys_fsopen(const char *fstype);
 int sys_fsconfig(int fs, unsigned cmd, const char *key, const void *value, int aux);
 int sys_fsmount(int fs, unsigned attr_flags);
+/* What the mount is that `path` leads to: its type, its root in that file system, the file system's options (since Linux
+ * 6.11; "" before, and where there are none). The strings are in `buf`, which is aligned for a uint64_t. statmount(2):
+ * 0, or -1 with ENOSYS before Linux 6.8, EPERM for what a chroot hides. */
+struct sys_mount {
+    const char *type, *root, *options;
+};
+int sys_mount_of(const char *path, void *buf, size_t size, struct sys_mount *ret);
 int sys_openat2(int dirfd, const char *path, const struct open_how *how);
 int sys_close_range(unsigned first, unsigned last);
 int sys_execveat(int dirfd, const char *path, char *const argv[], char *const envp[], int flags);
@@ -47,7 +54,9 @@ int sys_landlock_restrict_self(int ruleset);
 int sys_setgroups0(void);     /* drop all supplementary groups, this thread only */
 int sys_setresgid(gid_t gid); /* this thread only: libc's would signal other threads */
 int sys_setresuid(uid_t uid);
-int sys_signal_default(int sig); /* SIG_DFL, also for the two that libc keeps to itself */
-int sys_capset(uint64_t keep);   /* effective and permitted are `keep`, inheritable is empty */
+/* Also for the signals that libc keeps to itself. */
+int sys_signal_default(int sig); /* SIG_DFL */
+bool sys_signal_ignored(int sig);
+int sys_capset(uint64_t keep); /* effective and permitted are `keep`, inheritable is empty */
 
 #endif

@@ -3,6 +3,7 @@
  * what this kernel says of processes and mounts that the test knows.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -20,7 +21,10 @@
 #include <cmocka.h>
 
 #include "base/err.h"
+#include "base/fd.h"
+#include "linux/cgroup.h"
 #include "linux/procfs.h"
+#include "linux/sys.h"
 
 #include "base/banned.h"
 
@@ -297,6 +301,38 @@ static void a_mount_option_is_matched_whole(void **state) {
     assert_false(mount_has_option("ro,,rw", ""));
 }
 
+/* Two ways to the same facts: what statmount says of a place is what mountinfo says of the last mount there. */
+static void one_mount_is_told_of_as_mountinfo_tells_of_it(void **state) {
+    (void)state;
+    _Alignas(uint64_t) char buf[8192];
+    char line[4096], *text _cleanup_free_ = NULL;
+    struct mount_info m;
+    struct sys_mount seen;
+    unsigned compared = 0;
+
+    if (sys_mount_of("/", buf, sizeof(buf), &seen) < 0) {
+        print_message("skipped: statmount(2): %s\n", strerror(errno));
+        skip();
+    }
+    assert_int_equal(file_read_all_at(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &text, NULL), 0);
+    for (const char *p = text; proc_next_mount(&p, line, sizeof(line), &m);) {
+        if (strcmp(m.target, "/") != 0 && strncmp(m.fstype, "cgroup", 6) != 0)
+            continue;
+        assert_int_equal(sys_mount_of(m.target, buf, sizeof(buf), &seen), 0);
+        assert_string_equal(seen.type, m.fstype);
+        assert_string_equal(seen.root, m.root);
+        for (size_t c = 0; c < CG__N; c++)
+            if (strcmp(m.fstype, "cgroup") == 0 &&
+                mount_has_option(m.super_options, cg_controller_names[c]))
+                assert_true(mount_has_option(seen.options, cg_controller_names[c]));
+        compared++;
+    }
+    assert_true(compared > 0);
+    assert_int_equal(sys_mount_of("/nonexistent", buf, sizeof(buf), &seen), -1);
+    assert_int_equal(errno, ENOENT);
+    assert_int_equal(sys_mount_of("/", buf, 8, &seen), -1); /* no room */
+}
+
 static void a_mountinfo_is_walked_line_by_line_and_what_is_none_is_passed_over(void **state) {
     const char *text = "25 1 0:20 / / ro,nosuid - tmpfs none rw\n"
                        "not a mount\n"
@@ -343,6 +379,7 @@ int main(void) {
         cmocka_unit_test(what_is_not_mountinfo_is_refused),
         cmocka_unit_test(this_kernels_mountinfo_is_read_whole),
         cmocka_unit_test(a_mount_option_is_matched_whole),
+        cmocka_unit_test(one_mount_is_told_of_as_mountinfo_tells_of_it),
         cmocka_unit_test(a_mountinfo_is_walked_line_by_line_and_what_is_none_is_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
