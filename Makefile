@@ -68,7 +68,7 @@ FUZZ_OBJ := $(call obj,$(wildcard tests/fuzz/*.c))
 FUZZ_SHARED := $(filter-out $(B)/obj/tests/fuzz/fuzz_%,$(FUZZ_OBJ))
 FUZZERS  := $(patsubst tests/fuzz/fuzz_%.c,$(B)/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: FORCE all run test bench unit golden fault live images package hosts tests lint format asan fuzz coverage \
+.PHONY: FORCE all run test bench bench-images unit golden fault live images package hosts tests lint format asan fuzz coverage \
         unit-programs install uninstall dist deb base cpython stress rootfs deps help clean distclean
 .DELETE_ON_ERROR:
 
@@ -100,6 +100,10 @@ unit golden fault live images hosts: tests rootfs ## one suite of the tests
 
 bench: $(B)/bench $(B)/mayfly rootfs ## what a run costs, beside the bare program and every peer installed; BENCH='--rounds 500 --json FILE'
 	@MAYFLY_BIN=$(abspath $(B)/mayfly) MAYFLY_ROOTFS=$(abspath build/rootfs) $(B)/bench $(BENCH)
+
+bench-images: $(B)/mayfly $(HELPERS) rootfs ## getting an image, beside skopeo + umoci and podman where they are installed; BENCH='--rounds 15 --json FILE'
+	@scripts/deps.sh build test
+	@scripts/bench-images.py $(BENCH)
 
 package: all tests rootfs base ## the tests of what is installed: libraries, pages, completion, packages
 	@scripts/test.sh $@

@@ -53,7 +53,8 @@ void request_done(struct request *rq);
 
 /* A root that somebody made or installed at one of the usual places, in place of the policy's image. -ENOENT: none. */
 int request_usual_rootfs(struct request *rq, struct mayfly_error *error);
-/* Has the policy's image pulled, by mayfly-fetch, which says what goes wrong. `missing`: unless it is there by then. */
+/* Has the policy's image pulled, by mayfly-fetch, which says what goes wrong; then the error has a message only if there
+ * is more to say, or if `quiet`, which is for JSON. `missing`: unless it is there by then. */
 int fetch_image(const mayfly_policy *policy, bool quiet, bool missing, struct mayfly_error *error);
 
 /* Sees to it that what was printed is out: 0, or an exit status; says why unless it is that the reader is gone. */

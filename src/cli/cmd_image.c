@@ -21,6 +21,8 @@
 
 extern char **environ;
 
+enum { UNREACHABLE = 69 }; /* mayfly-fetch's exit status where no registry could be reached */
+
 /* Where the store is, and where we are, for the box in which byte code is made. */
 static void prepare(const char *store) {
     char self[4096];
@@ -167,10 +169,9 @@ int fetch_image(const mayfly_policy *policy, bool quiet, bool missing, struct ma
     int status = 0;
 
     *error = (struct mayfly_error){.code = -ENOENT, .kind = MAYFLY_E_SETUP, .control = "image"};
-    (void)snprintf(error->message, sizeof(error->message),
-                   "image %.200s could not be pulled; mayfly import takes it from a file, and "
-                   "--rootfs DIR does without",
-                   image);
+    if (quiet)
+        (void)snprintf(error->message, sizeof(error->message),
+                       "image %.200s could not be pulled; standard error says why", image);
     if (!find(path, sizeof(path)))
         return -ENOENT;
     prepare(store);
@@ -182,5 +183,12 @@ int fetch_image(const mayfly_policy *policy, bool quiet, bool missing, struct ma
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
             return -ENOENT;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ENOENT;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    if (WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) == UNREACHABLE))
+        (void)snprintf(error->message, sizeof(error->message),
+                       "image %.200s could not be pulled; mayfly import takes it from a file, and "
+                       "--rootfs DIR does without",
+                       image);
+    return -ENOENT;
 }

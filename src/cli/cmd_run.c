@@ -211,7 +211,8 @@ static int fail(const struct request *rq, const struct mayfly_error *error) {
     if (text)
         (void)printf("%s\n", text);
     free(text);
-    if (!text || flush_output() == EXIT_MAYFLY) /* then at least in words */
+    bool printed = text && flush_output() != EXIT_MAYFLY; /* else at least in words */
+    if (!printed && error->message[0])
         complain("%s", error->message);
     return EXIT_MAYFLY;
 }
@@ -346,7 +347,7 @@ int cmd_plan(const struct command *self, int argc, char **argv) {
         if (r < 0 && is_of_image(&error) && find_root(&rq, &error) == 0)
             r = mayfly_plan_text(rq.policy, &text, &error);
     }
-    if (r < 0)
+    if (r < 0 && error.message[0])
         complain("%s", error.message);
     else if (text)
         (void)fputs(text, stdout);

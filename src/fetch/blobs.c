@@ -167,6 +167,18 @@ int store_open_reading(const char *path, struct store **ret_store, struct err *e
     return r;
 }
 
+int store_open_held(const char *path, struct store **ret_store, struct err *err) {
+    int r = store_open_reading(path, ret_store, err);
+
+    if (r < 0)
+        return r;
+    struct store *s = *ret_store;
+    s->lock = openat(s->dir, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    while (s->lock >= 0 && flock(s->lock, LOCK_SH) < 0 && errno == EINTR)
+        continue;
+    return 0;
+}
+
 void store_close(struct store *s) {
     if (!s)
         return;

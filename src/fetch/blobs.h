@@ -27,6 +27,8 @@ int store_open_writable(const char *path, struct store **ret_store, struct err *
 int store_open_alone(const char *path, unsigned wait_ms, struct store **ret_store, struct err *err);
 /* Only to look: nothing is made, nothing locked. -ENOENT, with words, where there is none. */
 int store_open_reading(const char *path, struct store **ret_store, struct err *err);
+/* The same, but nothing is collected until it is closed, as far as its lock can be had. */
+int store_open_held(const char *path, struct store **ret_store, struct err *err);
 void store_close(struct store *s); /* accepts NULL */
 /* An error of writing to the store, with what to do about it. Returns `code`. */
 int store_failed(const struct store *s, int code, const char *what, struct err *err);

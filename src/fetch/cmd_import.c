@@ -13,6 +13,7 @@
 #include "fetch/commands.h"
 #include "fetch/export.h"
 #include "fetch/import.h"
+#include "fetch/index.h"
 #include "fetch/options.h"
 #include "fetch/summary.h"
 
@@ -50,8 +51,12 @@ static void print_images(const struct import *i) {
                      format_bytes(sum->bytes, size, sizeof(size)),
                      sum->was_there ? ", unpacked already" : "");
         print_left_out(sum);
+        if (image->unnamed[0])
+            (void)printf("  " UNNAMED_NOTE "\n", image->unnamed);
     }
 }
+
+static json_t *text_or_null(const char *text) { return *text ? json_string(text) : json_null(); }
 
 static void print_images_json(const struct import *i) {
     json_t *list = json_array();
@@ -59,10 +64,9 @@ static void print_images_json(const struct import *i) {
     for (size_t k = 0; k < i->n_images; k++) {
         const struct imported *image = &i->images[k];
         (void)json_array_append_new(
-            list, json_pack("{so ss sb so}", "name",
-                            image->name[0] ? json_string(image->name) : json_null(), "digest",
-                            image->digest, "wasUnpacked", image->sum.was_there, "unpacked",
-                            summary_json(&image->sum)));
+            list, json_pack("{so ss so sb so}", "name", text_or_null(image->name), "digest",
+                            image->digest, "unnamed", text_or_null(image->unnamed), "wasUnpacked",
+                            image->sum.was_there, "unpacked", summary_json(&image->sum)));
     }
     json_t *all = json_pack("{so}", "images", list);
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
@@ -86,10 +90,11 @@ int fetch_import(int argc, char **argv) {
     int n = options_take(argc, argv, rows, &err), r = n < 0 ? n : 0;
 
     if (r == 0 && n != 1)
-        r = err_set(&err, ERR_USAGE, -EINVAL, "", NULL,
-                    n ? "import: one source at a time"
-                      : "import: from what? name a file, a directory, or - for standard input");
+        r = err_set(&err, ERR_USAGE, -EINVAL, "",
+                    "name a file, a directory, or - for standard input", "import: %s",
+                    n ? "one source at a time" : "from what?");
     platform_host(&i.platform);
+    i.platform_given = platform;
     if (r == 0 && platform)
         r = platform_parse(platform, &i.platform, &err);
     if (r == 0 && tag)
@@ -111,26 +116,88 @@ int fetch_import(int argc, char **argv) {
     store_close(i.store);
     if (r < 0)
         return complain_of(&err);
-    return fflush(stdout) == 0 ? 0 : EXIT_FETCH;
+    return finish_output();
 }
 
 /* ------------------------------------------------------------------ export */
 
-/* Into a file beside it that takes its name when it is whole. */
+/* A file without a name, so that whatever ends this leaves nothing behind; or, on a file system that has none such, one
+ * beside the other, *ret_named. */
+static int open_part(const char *file, const char *part, bool *ret_named) {
+    _cleanup_free_ char *copy = strdup(file);
+    char *slash = copy ? strrchr(copy, '/') : NULL;
+
+    if (!copy)
+        return -ENOMEM;
+    if (slash)
+        slash[slash == copy] = '\0';
+    int fd = open(slash ? copy : ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    *ret_named = fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT);
+    if (*ret_named)
+        fd = open(part, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    return fd < 0 ? -errno : fd;
+}
+
+/* On the disk first, then there in one step, in place of what has the name. */
+static int name_part(int fd, bool named, const char *part, const char *file) {
+    char self[32];
+
+    (void)snprintf(self, sizeof(self), "/proc/self/fd/%d", fd);
+    if (fsync(fd) < 0 || (!named && linkat(AT_FDCWD, self, AT_FDCWD, part, AT_SYMLINK_FOLLOW) < 0))
+        return -errno;
+    int r = rename(part, file) < 0 ? -errno : 0;
+    if (r < 0)
+        (void)unlink(part);
+    return r;
+}
+
+static int failed_to_write(const char *file, int code, struct err *err) {
+    return err_errno(err, ERR_USAGE, code, "",
+                     code == -ENOSPC || code == -EDQUOT
+                         ? "make room, or name a file elsewhere with -o"
+                         : "name a file that can be made with -o",
+                     "export: %.200s", file);
+}
+
 static int export_to_file(const struct store *s, char **images, int n, const char *file,
                           struct err *err) {
-    char path[STORE_PATH_SIZE];
+    char part[STORE_PATH_SIZE];
+    bool named = false;
 
-    if (snprintf(path, sizeof(path), "%s.part-%d", file, (int)getpid()) >= (int)sizeof(path))
-        return err_set(err, ERR_USAGE, -ENAMETOOLONG, "", NULL, "export: --output: too long");
-    _cleanup_fd_ int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (snprintf(part, sizeof(part), "%s.part-%d", file, (int)getpid()) >= (int)sizeof(part))
+        return failed_to_write(file, -ENAMETOOLONG, err);
+    _cleanup_fd_ int fd = open_part(file, part, &named);
     if (fd < 0)
-        return err_errno(err, ERR_USAGE, -errno, "", NULL, "export: %.200s", path);
+        return failed_to_write(file, fd, err);
     int r = store_export(s, images, n, fd, err);
-    if (r == 0 && (fsync(fd) < 0 || rename(path, file) < 0))
-        r = err_errno(err, ERR_SETUP, -errno, "", NULL, "export: %.200s", file);
-    if (r < 0)
-        (void)unlink(path);
+    if (r == 0) {
+        r = name_part(fd, named, part, file);
+        return r < 0 ? failed_to_write(file, r, err) : 0;
+    }
+    if (named)
+        (void)unlink(part);
+    return r;
+}
+
+static int export_images(const char *path, char **images, int n, const char *file,
+                         struct err *err) {
+    struct store *s = NULL;
+    struct stat st;
+
+    if (n == 0)
+        return err_set(err, ERR_USAGE, -EINVAL, "", "mayfly images lists them",
+                       "export: no image is named");
+    if (!file && isatty(STDOUT_FILENO))
+        return err_set(err, ERR_USAGE, -EINVAL, "", "name a file with -o, or put > FILE there",
+                       "export: standard output is a terminal");
+    if (file && stat(file, &st) == 0 && !S_ISREG(st.st_mode))
+        return err_set(err, ERR_USAGE, -EEXIST, "", "put > there to write to it, or name another",
+                       "export: %.200s: is no plain file", file);
+    int r = store_open_held(path, &s, err);
+    if (r == 0)
+        r = file ? export_to_file(s, images, n, file, err)
+                 : store_export(s, images, n, STDOUT_FILENO, err);
+    store_close(s);
     return r;
 }
 
@@ -139,23 +206,10 @@ int fetch_export(int argc, char **argv) {
     const struct option_row rows[] = {
         {"--store", 0, NULL, &path}, {"--output", 'o', NULL, &file}, {0}};
     struct err err = {0};
-    struct store *s = NULL;
-    struct stat st;
-    int n = options_take(argc, argv, rows, &err), r = n < 0 ? n : 0;
+    int n = options_take(argc, argv, rows, &err);
+    int r = n < 0 ? n : export_images(path, argv, n, file, &err);
 
-    if (r == 0 && n == 0)
-        r = err_set(&err, ERR_USAGE, -EINVAL, "", "mayfly images lists them",
-                    "export: no image is named");
-    if (r == 0 && !file && isatty(STDOUT_FILENO))
-        r = err_set(&err, ERR_USAGE, -EINVAL, "", "name a file with -o, or put > FILE there",
-                    "export: standard output is a terminal");
-    r = r < 0 ? r
-              : store_open_writable(path, &s, &err); /* so that nothing is collected meanwhile */
-    if (r == 0)
-        r = file && (stat(file, &st) < 0 || S_ISREG(st.st_mode))
-                ? export_to_file(s, argv, n, file, &err)
-            : file ? err_set(&err, ERR_USAGE, -EEXIST, "", NULL, "export: %.200s: is no file", file)
-                   : store_export(s, argv, n, STDOUT_FILENO, &err);
-    store_close(s);
+    if (r == -EPIPE && !file)
+        return EXIT_READER_GONE;
     return r < 0 ? complain_of(&err) : 0;
 }

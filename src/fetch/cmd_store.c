@@ -19,11 +19,11 @@ static int print_json(json_t *value) {
     char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
 
     json_decref(value);
-    bool printed = text && puts(text) >= 0 && fflush(stdout) == 0;
+    if (!text)
+        return complain_of(&(struct err){.message = "out of memory"});
+    (void)puts(text);
     free(text);
-    if (!printed)
-        (void)fprintf(stderr, "mayfly: writing to standard output: %s\n", strerror(errno));
-    return printed ? 0 : EXIT_FETCH;
+    return finish_output();
 }
 
 /* The store and its index, to look at. */
@@ -33,7 +33,9 @@ static int open_index(const char *path, struct store **ret_store, json_t **ret_i
 
     r = r < 0 ? r : index_read((*ret_store)->dir, ret_index, err);
     if (r == -ENOENT && !err->code)
-        r = err_set(err, ERR_USAGE, r, "", NULL, "%.200s holds no image store", (*ret_store)->path);
+        r = err_set(err, ERR_USAGE, r, "",
+                    "mayfly pull and mayfly import make one; --store names another",
+                    "%.200s holds no image store", (*ret_store)->path);
     return r;
 }
 
@@ -50,8 +52,8 @@ static const char *shorter(const char *name, char out[REFERENCE_SIZE]) {
 static uint64_t bytes_of(const json_t *facts) {
     const json_t *unpacked = json_object_get(json_object_get(facts, "unpacked"), "bytes");
 
-    return (uint64_t)json_integer_value(unpacked ? unpacked
-                                                 : json_object_get(facts, "packedBytes"));
+    return (uint64_t)json_integer_value(
+        json_is_integer(unpacked) ? unpacked : json_object_get(facts, "packedBytes"));
 }
 
 static void print_row(const struct image_facts *f, const json_t *json) {
@@ -62,7 +64,23 @@ static void print_row(const struct image_facts *f, const json_t *json) {
                  f->platform[0] ? f->platform : "-",
                  f->config.created && *f->config.created ? f->config.created : "-",
                  format_bytes(bytes_of(json), size, sizeof(size)),
-                 f->whole ? (f->unpacked[0] ? "" : "  not unpacked") : "  not whole");
+                 !f->whole         ? "  not whole"
+                 : f->closed       ? "  another user's"
+                 : !f->unpacked[0] ? "  not unpacked"
+                                   : "");
+}
+
+/* What takes room without being in the list. */
+static void say_unneeded(const struct store *s, const json_t *index) {
+    struct gc_report g = {0};
+    char size[32];
+
+    if (store_unneeded(s, index, &g) == 0 && g.unpacked)
+        (void)fprintf(
+            stderr,
+            "mayfly: %llu root file systems of images that are here no more take %s: mayfly "
+            "prune frees it\n",
+            (unsigned long long)g.unpacked, format_bytes(g.bytes, size, sizeof(size)));
 }
 
 static int list_images(const struct store *s, const json_t *index, bool json, bool quiet) {
@@ -86,7 +104,10 @@ static int list_images(const struct store *s, const json_t *index, bool json, bo
     if (json)
         return print_json(list);
     json_decref(list);
-    return fflush(stdout) == 0 ? 0 : EXIT_FETCH;
+    int status = finish_output();
+    if (s && !quiet && status == 0)
+        say_unneeded(s, index);
+    return status;
 }
 
 int fetch_images(int argc, char **argv) {
@@ -102,8 +123,8 @@ int fetch_images(int argc, char **argv) {
     int n = options_take(argc, argv, rows, &err);
 
     if (n > 0)
-        n = err_set(&err, ERR_USAGE, -EINVAL, "", NULL, "images: %.60s: no such flag; see --help",
-                    argv[0]);
+        n = err_set(&err, ERR_USAGE, -EINVAL, "", "mayfly inspect tells of one",
+                    "images: takes no image (%.60s)", argv[0]);
     if (n < 0)
         return complain_of(&err);
     int r = open_index(path, &s, &index, &err), status;
@@ -195,7 +216,7 @@ static int untag_all(const char *path, char **images, int n, json_t *names, int 
     return r;
 }
 
-static void print_removed(const json_t *names, const struct gc_report *g) {
+static int print_removed(const json_t *names, const struct gc_report *g) {
     char size[32];
     json_t *name;
     size_t i;
@@ -203,7 +224,7 @@ static void print_removed(const json_t *names, const struct gc_report *g) {
     json_array_foreach((json_t *)(uintptr_t)names, i, name)(void)
         printf("removed %s\n", json_string_value(name));
     (void)printf("%s freed\n", format_bytes(g->bytes, size, sizeof(size)));
-    (void)fflush(stdout);
+    return finish_output();
 }
 
 int fetch_rmi(int argc, char **argv) {
@@ -243,9 +264,9 @@ int fetch_rmi(int argc, char **argv) {
         int printed = print_json(json_pack("{so so}", "removed", names, "freed", gc_json(&g)));
         return status ? status : printed;
     }
-    print_removed(names, &g);
+    int printed = print_removed(names, &g);
     json_decref(names);
-    return status;
+    return status ? status : printed;
 }
 
 int fetch_prune(int argc, char **argv) {
@@ -272,5 +293,5 @@ int fetch_prune(int argc, char **argv) {
     (void)printf("%llu blobs and %llu root file systems removed, %s freed\n",
                  (unsigned long long)g.blobs, (unsigned long long)g.unpacked,
                  format_bytes(g.bytes, size, sizeof(size)));
-    return fflush(stdout) == 0 ? 0 : EXIT_FETCH;
+    return finish_output();
 }

@@ -4,7 +4,11 @@
 #ifndef MAYFLY_FETCH_COMMANDS_H
 #define MAYFLY_FETCH_COMMANDS_H
 
-enum { EXIT_FETCH = 125, EXIT_UNREACHABLE = 69 }; /* 69: no registry could be reached */
+enum {
+    EXIT_FETCH = 125,
+    EXIT_UNREACHABLE = 69,  /* no registry could be reached */
+    EXIT_READER_GONE = 141, /* as a shell has it for SIGPIPE, which would have come */
+};
 
 int fetch_pull(int argc, char **argv);
 

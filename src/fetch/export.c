@@ -27,7 +27,11 @@ struct out {
 static int failed(struct out *o) {
     int code = archive_errno(o->tar);
 
-    return err_errno(o->err, ERR_SETUP, code > 0 ? -code : -EIO, "", NULL, "writing the archive");
+    return err_errno(o->err, ERR_SETUP, code > 0 ? -code : -EIO, "",
+                     code == ENOSPC || code == EDQUOT
+                         ? "make room, or name a file elsewhere with -o"
+                         : "see whether it can be written there",
+                     "writing the archive");
 }
 
 static int put_header(struct out *o, const char *name, int64_t size) {
@@ -139,7 +143,7 @@ static int put_named(struct out *o, const json_t *index, const char *name, json_
         return r;
     r = facts_read(o->store, &e, &f, o->err);
     if (r == 0 && f.manifest.is_index)
-        r = err_set(o->err, ERR_UNSUPPORTED, -ENOTSUP, "", NULL,
+        r = err_set(o->err, ERR_UNSUPPORTED, -ENOTSUP, "", "pull the one that is for a platform",
                     "%.100s is an index of several images", name);
     r = r < 0 ? r : put_image(o, &f);
     if (r == 0) {

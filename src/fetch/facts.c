@@ -21,7 +21,9 @@ static void read_link(const struct store *s, struct image_facts *f) {
     ssize_t n = readlinkat(s->dir, link, target, sizeof(target) - 1);
     target[n > 0 ? n : 0] = '\0';
     const char *slash = strrchr(target, '/');
-    if (slash && faccessat(s->dir, target + strspn(target, "./"), F_OK, 0) == 0)
+    bool found = slash && faccessat(s->dir, target + strspn(target, "./"), F_OK, 0) == 0;
+    f->closed = slash && !found && errno == EACCES;
+    if (found || f->closed)
         (void)str_copy(f->unpacked, sizeof(f->unpacked), slash + 1);
 }
 
@@ -61,6 +63,27 @@ int facts_read(const struct store *s, const struct index_entry *entry, struct im
 void facts_done(struct image_facts *f) {
     manifest_done(&f->manifest);
     arena_done(&f->arena);
+}
+
+int facts_check_platform(const struct store *s, const char *config_digest,
+                         const struct platform *wanted, bool given, const char *what,
+                         struct err *err) {
+    struct buf text _cleanup_buf_ = {0};
+    char got[PLATFORM_TEXT_SIZE], asked[PLATFORM_TEXT_SIZE];
+    struct platform of;
+    int r = blob_read_all(s, config_digest, IMAGE_CONFIG_BYTES, &text, err);
+
+    if (r < 0)
+        return r;
+    if (!text.len || !manifest_config_platform(text.data, text.len, &of) ||
+        platform_distance(wanted, &of) >= 0)
+        return 0;
+    (void)platform_format(&of, got);
+    (void)platform_format(wanted, asked);
+    return err_set(err, ERR_UNSUPPORTED, -ENOTSUP, "",
+                   given ? "name another image, or that platform"
+                         : "name another image, or have it all the same with --platform",
+                   "%.200s: is for %s, not for %s", what, got, asked);
 }
 
 /* ------------------------------------------------------------------ JSON */
@@ -112,8 +135,9 @@ static json_t *unpacked_json(const struct store *s, const struct image_facts *f,
     (void)snprintf(path, sizeof(path), STORE_UNPACKED "/%s", f->unpacked);
     (void)snprintf(sum.chain, sizeof(sum.chain), "sha256:%.64s", f->unpacked);
     summary_read(s->dir, path, &sum);
-    if (briefly)
-        return json_pack("{sI}", "bytes", (json_int_t)sum.bytes);
+    if (briefly || f->closed)
+        return json_pack("{so}", "bytes",
+                         f->closed ? json_null() : json_integer((json_int_t)sum.bytes));
     json_t *unpacked = summary_json(&sum);
     (void)snprintf(path, sizeof(path), "%s/" STORE_UNPACKED "/%s/" STORE_FS, s->path, f->unpacked);
     set(unpacked, "path", json_string(path));
@@ -129,7 +153,8 @@ json_t *facts_json(const struct store *s, const struct image_facts *f, bool brie
     set(o, "digest", json_string(f->entry.digest));
     set(o, "mediaType", json_string(f->entry.media_type));
     set(o, "platform", json_string(f->platform));
-    set(o, "created", f->config.created ? json_string(f->config.created) : json_null());
+    set(o, "created",
+        f->config.created && *f->config.created ? json_string(f->config.created) : json_null());
     set(o, "packedBytes", json_integer((json_int_t)f->packed_bytes));
     set(o, "whole", json_boolean(f->whole));
     set(o, "unpacked", unpacked_json(s, f, briefly));

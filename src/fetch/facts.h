@@ -18,6 +18,7 @@ struct image_facts {
     char platform[PLATFORM_TEXT_SIZE];
     uint64_t packed_bytes;      /* of its layers, as they are kept and exported */
     char unpacked[DIGEST_SIZE]; /* the chain's digits; "": it is not unpacked */
+    bool closed;                /* whether it still is, only the store's owner can see */
     bool whole;                 /* all its blobs are there */
 };
 
@@ -27,5 +28,11 @@ int facts_read(const struct store *s, const struct index_entry *entry, struct im
 void facts_done(struct image_facts *f);
 /* For `inspect`; for `images` with `briefly`. NULL when memory is out. */
 json_t *facts_json(const struct store *s, const struct image_facts *f, bool briefly);
+
+/* Whether the image of that config is for the platform, as far as it says; `given`: it was asked for by name. 0, or
+ * -ENOTSUP with words. */
+int facts_check_platform(const struct store *s, const char *config_digest,
+                         const struct platform *wanted, bool given, const char *what,
+                         struct err *err);
 
 #endif

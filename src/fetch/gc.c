@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "fetch/index.h"
+#include "fetch/summary.h"
 #include "fetch/tmp.h"
 #include "image/document.h"
 
@@ -178,6 +179,31 @@ static int sweep(struct store *s, const struct marked *m, const char *dir, const
     }
     if (d)
         (void)closedir(d);
+    return r;
+}
+
+int store_unneeded(const struct store *s, const json_t *index, struct gc_report *ret) {
+    int fd = openat(s->dir, STORE_UNPACKED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct marked m = {0};
+    struct err err = {0};
+    struct dirent *e;
+    char name[512];
+    int r = d ? mark_unpacked(s, &m, index, &err) : -errno;
+
+    *ret = (struct gc_report){0};
+    while (r == 0 && (e = readdir(d))) {
+        struct unpack_summary sum = {0};
+        (void)snprintf(name, sizeof(name), STORE_UNPACKED "/%s", e->d_name);
+        if (e->d_name[0] == '.' || is_marked(&m, name))
+            continue;
+        summary_read(s->dir, name, &sum);
+        ret->unpacked++;
+        ret->bytes += sum.bytes;
+    }
+    if (d)
+        (void)closedir(d);
+    tdestroy(m.tree, free);
     return r;
 }
 

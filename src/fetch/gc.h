@@ -9,6 +9,7 @@
 #define MAYFLY_FETCH_GC_H
 
 #include "fetch/blobs.h"
+#include "image/index.h"
 
 struct gc_report {
     uint64_t blobs, unpacked, bytes; /* removed; bytes of disk */
@@ -17,5 +18,9 @@ struct gc_report {
 
 /* `s` is open alone. `partials_too`: what is left of downloads as well, which the next pull would go on with. */
 int store_gc(struct store *s, bool partials_too, struct gc_report *ret, struct err *err);
+
+/* The root file systems that it would remove, and the bytes of their files; nothing is removed. -errno where they are
+ * not to be seen, being another user's. */
+int store_unneeded(const struct store *s, const json_t *index, struct gc_report *ret);
 
 #endif

@@ -11,8 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "fetch/index.h"
-#include "fetch/manifest.h"
+#include "fetch/facts.h"
 #include "fetch/tmp.h"
 #include "fetch/worker.h"
 #include "image/document.h"
@@ -23,29 +22,47 @@
 #define CONFIG_TYPE "application/vnd.oci.image.config.v1+json"
 #define LAYER_TYPE "application/vnd.oci.image.layer.v1.tar"
 
+static const char again[] = "have it made again, by docker save, skopeo or mayfly export";
+static const char not_whole[] = "the layout is not whole: have it made again";
+
 enum { MAX_DEPTH = 3, COPY_CHUNK = 256 << 10, FOUND_BYTES = 64 << 20 };
 
 /* ------------------------------------------------------------------ blobs */
 
+/* A file of the layout's, which is what it should be as far as can be told without reading it: what is short is no
+ * download that could go on. Whatever its name stands for, opening it takes no time. */
+static int open_blob(const struct import *i, const char *path, int64_t size, struct err *err) {
+    _cleanup_fd_ int fd = openat(i->layout, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    struct stat st;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return err_errno(err, ERR_SETUP, -errno, "", not_whole, "%.140s", path);
+    if (!S_ISREG(st.st_mode))
+        return err_set(err, ERR_SETUP, -EBADMSG, "", not_whole, "%.140s: is no file", path);
+    if (size >= 0 && st.st_size != size)
+        return err_set(err, ERR_SETUP, -EBADMSG, "", not_whole,
+                       "%.140s: %lld bytes instead of the %lld that its descriptor says", path,
+                       (long long)st.st_size, (long long)size);
+    return TAKE_FD(fd);
+}
+
 static int copy_blob(struct import *i, const char *digest, int64_t size, struct err *err) {
     char path[BLOB_PATH_SIZE];
     _cleanup_free_ char *chunk = malloc(COPY_CHUNK);
-    _cleanup_fd_ int fd = openat(i->layout, store_blob_path(digest, path), O_RDONLY | O_CLOEXEC);
+    _cleanup_fd_ int fd = open_blob(i, store_blob_path(digest, path), size, err);
     struct blob_writer *w = NULL;
-    uint64_t have = 0;
     ssize_t n = 0;
 
+    if (fd < 0)
+        return fd;
     if (!chunk)
         return err_oom(err);
-    if (fd < 0)
-        return err_errno(err, ERR_SETUP, -errno, "", "the layout is not whole", "%.140s", path);
-    int r = blob_begin(i->store, digest, size, &w, &have, err);
-    if (r == 0 && lseek(fd, (off_t)have, SEEK_SET) < 0)
-        r = err_errno(err, ERR_SETUP, -errno, "", NULL, "%.140s", path);
+    int r = blob_begin(i->store, digest, size, &w, NULL, err);
+    r = r < 0 ? r : blob_restart(w, err); /* what another had of it may be wrong */
     while (r == 0 && (n = fd_read_full(fd, chunk, COPY_CHUNK)) > 0)
         r = blob_write(w, chunk, (size_t)n, err);
     if (r == 0 && n < 0)
-        r = err_errno(err, ERR_SETUP, (int)n, "", NULL, "%.140s", path);
+        r = err_errno(err, ERR_SETUP, (int)n, "", again, "%.140s", path);
     if (r == 0)
         return blob_commit(w, err);
     blob_abandon(w, false);
@@ -109,7 +126,9 @@ static int add_image(struct import *i, const char *name, const char *media_type,
     (void)str_copy(new->name, sizeof(new->name), name);
     (void)str_copy(new->digest, sizeof(new->digest), digest);
     int r = store_unpack(i->store, digest, i->flags, &new->sum, err);
-    r = r < 0 ? r : store_tag(i->store, *name ? name : NULL, media_type, digest, size, err);
+    r = r < 0 ? r
+              : store_name(i->store, *name ? name : NULL, media_type, digest, size, new->unnamed,
+                           err);
     i->n_images += r == 0;
     return r;
 }
@@ -139,10 +158,13 @@ static int take_descriptor(struct import *i, const char *name, const struct desc
                               : NULL;
         r = item ? take_descriptor(i, name, &item->manifest, depth + 1, err) : -ENOTSUP;
         if (r < 0 && err && !err->code)
-            r = err_set(err, ERR_SETUP, r, "", NULL,
+            r = err_set(err, ERR_SETUP, r, "", again,
                         "the archive's index names an index, and so on");
     } else {
         r = import_need(i, m.config.digest, m.config.size, err);
+        r = r < 0 ? r
+                  : facts_check_platform(i->store, m.config.digest, &i->platform, i->platform_given,
+                                         *name ? name : "the archive's image", err);
         for (size_t k = 0; k < m.n_layers && r == 0; k++)
             r = import_need(i, m.layers[k].digest, m.layers[k].size, err);
         r = r < 0 ? r : add_image(i, name, m.media_type, d->digest, d->size, err);
@@ -167,7 +189,9 @@ static int name_of(const struct import *i, const char *given, char ret[REFERENCE
     return i->name ? code : 0;
 }
 
-static int take_entry(struct import *i, const json_t *e, struct err *err) {
+/* `variant`: what it stands for, where that is not the entry itself. */
+static int take_entry(struct import *i, const json_t *e, const struct descriptor *variant,
+                      struct err *err) {
     const json_t *notes = json_object_get(e, "annotations");
     const char *type = document_text(e, "mediaType", MEDIA_TYPE_SIZE - 1);
     const char *digest = document_text(e, "digest", DIGEST_SIZE - 1);
@@ -176,33 +200,73 @@ static int take_entry(struct import *i, const json_t *e, struct err *err) {
     char name[REFERENCE_SIZE];
 
     if (!digest || !digest_is_valid(digest))
-        return err_set(err, ERR_SETUP, -EBADMSG, "", NULL,
+        return err_set(err, ERR_SETUP, -EBADMSG, "", again,
                        "index.json names something without a digest");
     (void)str_copy(d.digest, sizeof(d.digest), digest);
     (void)str_copy(d.media_type, sizeof(d.media_type), type ? type : "");
     int r = name_of(i, given ? given : document_text(notes, ANNOTATION_NAME, REFERENCE_SIZE - 1),
                     name, err);
-    return r < 0 ? r : take_descriptor(i, name, &d, 0, err);
+    return r < 0 ? r : take_descriptor(i, name, variant ? variant : &d, 0, err);
 }
 
-/* True if its entries are one image for several platforms, and not several images. */
-static bool is_one_image(const json_t *list) {
-    const json_t *e;
-    size_t k;
+/* Entries of one name (or of none) that say each for which platform they are: one image, of which one is taken. */
+static bool is_variant(const json_t *a, const json_t *b) {
+    const json_t *x = json_object_get(json_object_get(a, "annotations"), ANNOTATION_NAME);
+    const json_t *y = json_object_get(json_object_get(b, "annotations"), ANNOTATION_NAME);
 
-    json_array_foreach((json_t *)(uintptr_t)list, k, e) {
-        if (!json_is_object(json_object_get(e, "platform")) ||
-            json_object_get(json_object_get(e, "annotations"), ANNOTATION_NAME))
+    return json_is_object(json_object_get(a, "platform")) &&
+           json_is_object(json_object_get(b, "platform")) && (x == y || json_equal(x, y));
+}
+
+static bool is_first(const json_t *list, size_t k) {
+    for (size_t j = 0; j < k; j++)
+        if (is_variant(json_array_get(list, j), json_array_get(list, k)))
             return false;
+    return true;
+}
+
+static size_t count_images(const json_t *list) {
+    size_t n = 0;
+
+    for (size_t k = 0; k < json_array_size(list); k++)
+        n += is_first(list, k);
+    return n;
+}
+
+/* The k-th entry, which is the first of its image: the one of its variants that is for the platform. */
+static int take_variant(struct import *i, const json_t *list, size_t k, struct err *err) {
+    json_t *same _cleanup_json_ = json_object(), *one = json_array_get(list, k), *e;
+    struct manifest m = {0};
+    size_t j;
+
+    (void)json_object_set_new(same, "manifests", json_array());
+    json_array_foreach((json_t *)(uintptr_t)list, j, e) {
+        if (is_variant(one, e))
+            (void)json_array_append(json_object_get(same, "manifests"), e);
     }
-    return json_array_size(list) > 1;
+    _cleanup_free_ char *text = same ? json_dumps(same, JSON_COMPACT) : NULL;
+    if (!text)
+        return err_oom(err);
+    int r = manifest_parse(text, strlen(text), "", "index.json", &m, err);
+    const struct index_item *item =
+        r < 0 ? NULL : manifest_choose(&m, &i->platform, "index.json", err);
+    r = item ? 0 : r < 0 ? r : -ENOTSUP;
+    if (r == 0)
+        r = take_entry(i, one, &item->manifest, err);
+    manifest_done(&m);
+    return r;
+}
+
+static bool has_variants(const json_t *list, size_t k) {
+    size_t n = 0;
+
+    for (size_t j = 0; j < json_array_size(list); j++)
+        n += is_variant(json_array_get(list, j), json_array_get(list, k));
+    return n > 1;
 }
 
 static int take_index(struct import *i, struct err *err) {
-    json_t *index _cleanup_json_ = NULL, *e;
-    struct manifest m = {0};
-    char name[REFERENCE_SIZE];
-    size_t k;
+    json_t *index _cleanup_json_ = NULL;
     int r =
         document_parse(i->index.data ? i->index.data : "", i->index.len, "index.json", &index, err);
 
@@ -211,22 +275,16 @@ static int take_index(struct import *i, struct err *err) {
     const json_t *list = json_object_get(index, "manifests");
     size_t n = json_array_size(list);
     if (n == 0 || n > IMPORT_IMAGES)
-        return err_set(err, ERR_SETUP, -EBADMSG, "", NULL, "index.json names %s",
+        return err_set(err, ERR_SETUP, -EBADMSG, "", again, "index.json names %s",
                        n ? "too many images" : "no image");
-    if (is_one_image(list)) {
-        r = manifest_parse(i->index.data, i->index.len, "", "index.json", &m, err);
-        const struct index_item *item =
-            r < 0 ? NULL : manifest_choose(&m, &i->platform, "index.json", err);
-        r = item ? name_of(i, NULL, name, err) : -ENOTSUP;
-        r = r < 0 ? r : take_descriptor(i, name, &item->manifest, 1, err);
-        manifest_done(&m);
-        return r;
-    }
-    if (i->name && n > 1)
+    if (i->name && count_images(list) > 1)
         return err_set(err, ERR_USAGE, -EINVAL, "",
                        "leave --tag out, and they keep their own names",
-                       "there are %zu images, and one name for them", n);
-    json_array_foreach((json_t *)(uintptr_t)list, k, e) { r = r < 0 ? r : take_entry(i, e, err); }
+                       "there are %zu images, and one name for them", count_images(list));
+    for (size_t k = 0; k < n && r == 0; k++)
+        if (is_first(list, k))
+            r = has_variants(list, k) ? take_variant(i, list, k, err)
+                                      : take_entry(i, json_array_get(list, k), NULL, err);
     return r;
 }
 
@@ -272,7 +330,7 @@ static int take_saved(struct import *i, const json_t *image, struct err *err) {
 
     if (!config || !json_is_array(list) || !layers) {
         json_decref(layers);
-        return err_set(err, ERR_SETUP, -EBADMSG, "", NULL,
+        return err_set(err, ERR_SETUP, -EBADMSG, "", again,
                        "manifest.json: an image without a config or layers");
     }
     json_array_foreach(list, k, e) {
@@ -282,6 +340,9 @@ static int take_saved(struct import *i, const json_t *image, struct err *err) {
             (void)json_array_append_new(layers, descriptor(layer_type(i, digest), digest, size));
     }
     r = r < 0 ? r : import_find(i, config, digest, &config_size, err);
+    r = r < 0 ? r
+              : facts_check_platform(i->store, digest, &i->platform, i->platform_given,
+                                     "the archive's image", err);
     if (r < 0) {
         json_decref(layers);
         return r;
@@ -313,7 +374,7 @@ static int take_docker(struct import *i, struct err *err) {
     json_t *list = json_object_get(root, "images");
     if (r == 0 &&
         (!json_is_array(list) || !json_array_size(list) || json_array_size(list) > IMPORT_IMAGES))
-        r = err_set(err, ERR_SETUP, -EBADMSG, "", NULL, "manifest.json: is no list of images");
+        r = err_set(err, ERR_SETUP, -EBADMSG, "", again, "manifest.json: is no list of images");
     if (r == 0 && i->name && json_array_size(list) > 1)
         r = err_set(err, ERR_USAGE, -EINVAL, "", "leave --tag out, and they keep their own names",
                     "there are %zu images, and one name for them", json_array_size(list));
@@ -354,7 +415,7 @@ int import_layout(struct import *i, int dir, struct err *err) {
     int r = file_read_all_at(dir, STORE_INDEX, STORE_INDEX_BYTES, &text, &len);
 
     if (r < 0)
-        return err_errno(err, ERR_SETUP, r, "", NULL, "the layout's index.json");
+        return err_errno(err, ERR_SETUP, r, "", not_whole, "the layout's index.json");
     buf_add(&i->index, text, len);
     free(text);
     i->layout = dir;
@@ -388,7 +449,7 @@ static int write_found(const struct reading *r, struct err *err) {
     _cleanup_free_ char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     json_decref(all);
     if (!text)
-        return err_set(err, ERR_SETUP, -EBADMSG, "", NULL, "%.200s: a name in it is no UTF-8",
+        return err_set(err, ERR_SETUP, -EBADMSG, "", again, "%.200s: a name in it is no UTF-8",
                        r->what);
     _cleanup_fd_ int fd = openat(r->dir, found_out, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     int code = fd < 0 ? -errno : fd_write_full(fd, text, strlen(text));
@@ -462,7 +523,8 @@ static int bring(struct import *i, const char *source, int *ret_fd, struct err *
                                       : open(source, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 
     if (fd < 0 || fstat(fd, &st) < 0)
-        return err_errno(err, ERR_USAGE, -errno, "", NULL, "%.200s", source);
+        return err_errno(err, ERR_USAGE, -errno, "", "name a file or a directory that you may read",
+                         "%.200s", source);
     *ret_fd = fd;
     if (strcmp(source, "-") == 0 && isatty(fd))
         return err_set(err, ERR_USAGE, -EINVAL, "",

@@ -15,6 +15,7 @@ enum { IMPORT_IMAGES = 256 };
 
 struct imported {
     char name[REFERENCE_SIZE], digest[DIGEST_SIZE]; /* name "": none */
+    char unnamed[DIGEST_SIZE]; /* whose last name this was; "": nobody's */
     struct unpack_summary sum;
 };
 
@@ -22,7 +23,8 @@ struct import {
     struct store *store;
     const char *name; /* the image's; NULL: what the source says */
     struct platform platform;
-    unsigned flags; /* UNPACK_* */
+    bool platform_given; /* --platform */
+    unsigned flags;      /* UNPACK_* */
     struct imported *images;
     size_t n_images;
     /* What the source has brought. */

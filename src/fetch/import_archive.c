@@ -32,12 +32,13 @@ struct source {
     char chunk[CHUNK];
 };
 
+static const char made_by[] = "it should be made by docker save, docker export, skopeo or tar";
+
 static int not_readable(const struct source *s, struct archive *a, struct err *err) {
     const char *why = archive_error_string(a);
 
-    return err_set(err, ERR_SETUP, -EBADMSG, "",
-                   "it should be made by docker save, docker export, skopeo or tar", "%.150s: %s",
-                   s->what, why ? why : "is no archive");
+    return err_set(err, ERR_SETUP, -EBADMSG, "", made_by, "%.150s: %s", s->what,
+                   why ? why : "is no archive");
 }
 
 /* ------------------------------------------------------------------ the stream */
@@ -163,7 +164,8 @@ static int take_text(struct source *s, struct archive_entry *e, struct buf *ret,
     int64_t size = archive_entry_size(e);
 
     if (size < 0 || size > STORE_INDEX_BYTES)
-        return err_set(err, ERR_SETUP, -EFBIG, "", NULL, "%.150s: its index is too large", s->what);
+        return err_set(err, ERR_SETUP, -EFBIG, "", made_by, "%.150s: its index is too large",
+                       s->what);
     ret->len = 0;
     char *to = buf_reserve(ret, (size_t)size);
     if (!to)
@@ -188,7 +190,7 @@ static int take_blob(struct import *i, struct source *s, struct archive_entry *e
         return 0;
     struct import_file *file = named ? NULL : add_file(i, path);
     if (!named && !file)
-        return err_set(err, ERR_SETUP, -EFBIG, "", NULL, "%.150s: too many files for an image",
+        return err_set(err, ERR_SETUP, -EFBIG, "", made_by, "%.150s: too many files for an image",
                        s->what);
     int r = blob_begin(i->store, named ? digest : NULL, size, &w, NULL, err);
     r = r < 0 ? r
@@ -257,7 +259,7 @@ static int take_entries(struct import *i, struct source *s, struct err *err) {
             r = take_entry(i, s, e, path, err);
     }
     if (r == 0 && !s->decided)
-        return err_set(err, ERR_SETUP, -EBADMSG, "", NULL, "%.150s: there is nothing in it",
+        return err_set(err, ERR_SETUP, -EBADMSG, "", made_by, "%.150s: there is nothing in it",
                        s->what);
     return r;
 }

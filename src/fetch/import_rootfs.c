@@ -14,12 +14,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/units.h"
 #include "fetch/import.h"
 
 #include "base/banned.h"
+
+enum { LARGE = 1 << 26 };
 
 struct pack {
     struct import *import;
@@ -33,8 +37,25 @@ struct pack {
 };
 
 static int failed(struct pack *p, int code) {
-    return err_errno(p->err, ERR_SETUP, code, "", NULL, "%.150s: %.150s", p->what,
-                     p->path[0] ? p->path : ".");
+    return err_errno(
+        p->err, ERR_SETUP, code, "",
+        errno_remedy(code, "import it as a user who may read all of it, or leave that out"),
+        "%.150s: %.150s", p->what, p->path[0] ? p->path : ".");
+}
+
+/* An archive has no holes: a sparse file would fill the disk before that shows. */
+static int check_room(struct pack *p, int64_t size) {
+    char takes[32], free[32];
+    struct statvfs v;
+
+    if (size < LARGE || fstatvfs(p->import->store->dir, &v) < 0 ||
+        (uint64_t)size < (uint64_t)v.f_bavail * v.f_frsize)
+        return 0;
+    return err_set(p->err, ERR_SETUP, -ENOSPC, "", "make room, or leave that file out",
+                   "%.100s: %.150s takes %s, and %s is free in %.100s", p->what, p->path,
+                   format_bytes((uint64_t)size, takes, sizeof(takes)),
+                   format_bytes((uint64_t)v.f_bavail * v.f_frsize, free, sizeof(free)),
+                   p->import->store->path);
 }
 
 static la_ssize_t put(struct archive *a, void *context, const void *data, size_t len) {
@@ -105,6 +126,10 @@ static int pack_one(struct pack *p, int dir, const char *name, size_t len) {
     if (r < 0) {
         archive_entry_free(e);
         return failed(p, r);
+    }
+    if (S_ISREG(st.st_mode) && (r = check_room(p, st.st_size)) < 0) {
+        archive_entry_free(e);
+        return r;
     }
     describe(e, p->path, &st);
     if (S_ISLNK(st.st_mode))

@@ -46,14 +46,19 @@ static int write_index(const struct store *s, const json_t *index, struct err *e
     return fsync(s->dir) < 0 ? store_failed(s, -errno, "writing its index.json", err) : 0;
 }
 
-/* An entry goes if it has the name; one without a name if it is of the same digest, as then the name is enough. */
-static void drop_named(json_t *list, const json_t *index, const char *reference,
-                       const char *digest) {
+/* An entry goes if it has the name; one without a name if it is of the same digest, as then the name is enough. Told is
+ * whose the name was, if it was another's. */
+static void drop_named(json_t *list, const json_t *index, const char *reference, const char *digest,
+                       char ret_had[DIGEST_SIZE]) {
     struct index_entry e;
 
+    ret_had[0] = '\0';
     for (size_t i = 0; index_at(index, i, &e);) {
         bool same = strcmp(e.digest, digest) == 0;
-        if ((reference && strcmp(e.name, reference) == 0) || (same && !e.name[0]))
+        bool named = reference && strcmp(e.name, reference) == 0;
+        if (named && !same)
+            (void)str_copy(ret_had, DIGEST_SIZE, e.digest);
+        if (named || (same && !e.name[0]))
             (void)json_array_remove(list, i);
         else
             i++;
@@ -93,8 +98,10 @@ static int index_to_change(struct store *s, json_t **ret, struct err *err) {
     return TAKE_FD(lock);
 }
 
-int store_tag(struct store *s, const char *reference, const char *manifest_media_type,
-              const char *manifest_digest, int64_t manifest_size, struct err *err) {
+int store_name(struct store *s, const char *reference, const char *manifest_media_type,
+               const char *manifest_digest, int64_t manifest_size, char ret_unnamed[DIGEST_SIZE],
+               struct err *err) {
+    char had[DIGEST_SIZE];
     json_t *index = NULL;
     _cleanup_fd_ int lock = index_to_change(s, &index, err);
     int r = 0;
@@ -102,14 +109,23 @@ int store_tag(struct store *s, const char *reference, const char *manifest_media
     if (lock < 0)
         return lock;
     json_t *list = json_object_get(index, "manifests");
-    drop_named(list, index, reference, manifest_digest);
+    drop_named(list, index, reference, manifest_digest, had);
     if (reference || !is_known(index, manifest_digest))
         r = json_array_append_new(list, descriptor(reference, manifest_media_type, manifest_digest,
                                                    manifest_size)) < 0
                 ? err_oom(err)
                 : write_index(s, index, err);
+    (void)str_copy(ret_unnamed, DIGEST_SIZE, r < 0 || is_known(index, had) ? "" : had);
     json_decref(index);
     return r;
+}
+
+int store_tag(struct store *s, const char *reference, const char *manifest_media_type,
+              const char *manifest_digest, int64_t manifest_size, struct err *err) {
+    char unnamed[DIGEST_SIZE];
+
+    return store_name(s, reference, manifest_media_type, manifest_digest, manifest_size, unnamed,
+                      err);
 }
 
 /* Removes the entry, and the others of that digest where it was named by it. */

@@ -6,7 +6,8 @@
  * with it.
  *
  * Usage: mayfly-fetch COMMAND [ARGUMENTS]
- * Exit status: 0 done · 69 no registry could be reached · 125 not done, and one line on standard error says why.
+ * Exit status: 0 done · 69 no registry could be reached · 141 the reader of the output went away · 125 not done, and
+ * one line on standard error says why.
  */
 #include "fetch/commands.h"
 

@@ -4,8 +4,10 @@
 #include "fetch/options.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fetch/commands.h"
 
@@ -43,7 +45,7 @@ static const struct option_list *find_list(const struct option_list *lists, cons
 }
 
 static int bad(struct err *err, const char *command, const char *flag, const char *why) {
-    return err_set(err, ERR_USAGE, -EINVAL, "", NULL, "%s: %.60s: %s", command, flag, why);
+    return err_set(err, ERR_USAGE, -EINVAL, "", "see --help", "%s: %.60s: %s", command, flag, why);
 }
 
 int options_take(int argc, char **argv, const struct option_row *rows, struct err *err) {
@@ -76,7 +78,7 @@ int options_take_lists(int argc, char **argv, const struct option_row *rows,
         }
         const struct option_row *row = find(rows, word, &value);
         if (!row)
-            return bad(err, command, word, "no such flag; see --help");
+            return bad(err, command, word, "no such flag");
         if (row->is_set && value && strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
             return bad(err, command, word, "takes no value");
         if (row->is_set) {
@@ -88,6 +90,20 @@ int options_take_lists(int argc, char **argv, const struct option_row *rows,
         *row->value = value ? value : argv[i];
     }
     return words;
+}
+
+int finish_output(void) {
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return 0;
+    /* Which of the writes it was that failed, and why, is forgotten; a pipe without a reader tells it. */
+    if (errno == EPIPE || (poll(&out, 1, 0) == 1 && out.revents & (POLLERR | POLLHUP)))
+        return EXIT_READER_GONE;
+    (void)fprintf(stderr, "mayfly: writing to standard output: %s\n",
+                  errno_words(errno ? errno : EIO));
+    return EXIT_FETCH;
 }
 
 int complain_of(const struct err *err) {

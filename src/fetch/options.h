@@ -29,5 +29,7 @@ int options_take_lists(int argc, char **argv, const struct option_row *rows,
 
 /* "mayfly: MESSAGE" on standard error; returns the exit status that goes with it. */
 int complain_of(const struct err *err);
+/* Sees to it that what was printed is out: 0, or an exit status. Why is said, unless it is that the reader is gone. */
+int finish_output(void);
 
 #endif

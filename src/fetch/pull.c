@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/units.h"
 #include "fetch/download.h"
+#include "fetch/facts.h"
 #include "fetch/index.h"
 
 #include "base/banned.h"
@@ -147,23 +148,8 @@ static int resolve(struct pull *p, struct err *err) {
 
 /* What the configuration says it is for, once that is there. */
 static int check_platform(const struct pull *p, struct err *err) {
-    struct buf text _cleanup_buf_ = {0};
-    char got[PLATFORM_TEXT_SIZE], wanted[PLATFORM_TEXT_SIZE];
-    struct platform of;
-    int r = blob_read_all(p->store, p->manifest.config.digest, IMAGE_CONFIG_BYTES, &text, err);
-
-    if (r < 0)
-        return r;
-    if (!text.len || !manifest_config_platform(text.data, text.len, &of) ||
-        platform_distance(&p->o->platform, &of) >= 0)
-        return 0;
-    (void)platform_format(&of, got);
-    (void)platform_format(&p->o->platform, wanted);
-    return err_set(err, ERR_UNSUPPORTED, -ENOTSUP, "",
-                   p->o->platform_given
-                       ? "name another image, or that platform"
-                       : "name another image, or have it all the same with --platform",
-                   "%.200s: is for %s, not for %s", p->brief, got, wanted);
+    return facts_check_platform(p->store, p->manifest.config.digest, &p->o->platform,
+                                p->o->platform_given, p->brief, err);
 }
 
 static bool is_listed(const struct pull *p, const char *digest) {
@@ -343,6 +329,7 @@ static int use_what_is_here(struct pull *p, const char *digest, struct err *err)
 static int pull_from_registry(struct pull *p, struct err *err) {
     struct unpack_summary summary = {0};
     struct index_entry known = {0};
+    char unnamed[DIGEST_SIZE] = "", note[160];
     const char *digest = p->served.digest;
     int r = registry_open(&p->reference, &p->o->registry, &p->registry, err);
 
@@ -356,8 +343,12 @@ static int pull_from_registry(struct pull *p, struct err *err) {
     bool was_here = is_known(p, &known) && strcmp(known.digest, digest) == 0 &&
                     strcmp(known.name, p->full) == 0;
     if (!was_here)
-        r = store_tag(p->store, p->full, p->manifest.media_type, digest,
-                      (int64_t)p->served.text.len, err);
+        r = store_name(p->store, p->full, p->manifest.media_type, digest,
+                       (int64_t)p->served.text.len, unnamed, err);
+    if (unnamed[0]) {
+        (void)snprintf(note, sizeof(note), UNNAMED_NOTE, unnamed);
+        progress_note(&p->progress, note);
+    }
     if (r == 0)
         progress_done(&p->progress, p->full, digest, was_here, &summary);
     return r;

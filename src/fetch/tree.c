@@ -46,9 +46,26 @@ static int refuse(struct err *err, int code, const char *path, const char *why) 
     return err_set(err, ERR_SETUP, code, "", NULL, "\"%.150s\": %s", path, why);
 }
 
+/* Of errors that the kernel's own words say little about: what it is in the image that it will not have. */
+static const char *peculiar(int code) {
+    switch (code) {
+    case -E2BIG:
+        return "the layers' names lead too far about";
+    case -EOVERFLOW:
+        return "its owner is no id that Linux has";
+    case -EMLINK:
+        return "it has more hard links than the store's file system allows; keep the store on "
+               "another (--store)";
+    case -ENAMETOOLONG:
+        return "its name is longer than the store's file system allows";
+    default:
+        return NULL;
+    }
+}
+
 static int failed(struct err *err, int code, const char *path) {
-    if (code == -E2BIG)
-        return refuse(err, code, path, "the layers' names lead too far about");
+    if (peculiar(code))
+        return refuse(err, code, path, peculiar(code));
     const char *remedy =
         code == -ENOSPC || code == -EDQUOT
             ? "make room, with mayfly prune perhaps, or name another place with --store"

@@ -14,7 +14,8 @@
 enum { MAX_STRINGS = 4096 };
 
 static int bad(struct err *err, const char *what, const char *why) {
-    return err_set(err, ERR_SETUP, -EBADMSG, "", NULL, "the image's %s: %s", what, why);
+    return err_set(err, ERR_SETUP, -EBADMSG, "", "have it built again, or take another image",
+                   "the image's %s: %s", what, why);
 }
 
 int image_manifest_config(const char *text, size_t len, char ret_digest[static DIGEST_SIZE],

@@ -12,8 +12,6 @@
 
 #include "base/banned.h"
 
-enum { MIN_PREFIX = 12 };
-
 int index_read(int store_dir, json_t **ret_index, struct err *err) {
     _cleanup_free_ char *text = NULL;
     size_t len = 0;
@@ -22,7 +20,10 @@ int index_read(int store_dir, json_t **ret_index, struct err *err) {
     if (r == -ENOENT)
         return r;
     if (r < 0)
-        return err_errno(err, ERR_SETUP, r, "", NULL, "the image store's index.json");
+        return err_errno(err, ERR_SETUP, r, "",
+                         r == -EACCES ? "name a store of your own with --store"
+                                      : errno_remedy(r, NULL),
+                         "the image store's index.json");
     json_t *index = NULL;
     r = document_parse(text, len, "the image store's index.json", &index, err);
     if (r == 0 && !json_is_array(json_object_get(index, "manifests")))
@@ -62,19 +63,6 @@ bool index_at(const json_t *index, size_t i, struct index_entry *ret) {
 
 /* ------------------------------------------------------------------ finding */
 
-static bool is_digits(const char *s) {
-    size_t len = strspn(s, "0123456789abcdef");
-
-    return len >= MIN_PREFIX && !s[len];
-}
-
-/* The part of it that is a digest's digits: all of "sha256:HEX", or digits alone; NULL if it is none. */
-static const char *as_digits(const char *text) {
-    if (strncmp(text, "sha256:", 7) == 0 || strncmp(text, "sha512:", 7) == 0)
-        return is_digits(text + 7) ? text : NULL;
-    return is_digits(text) ? text : NULL;
-}
-
 static bool has_digits(const struct index_entry *e, const char *digits) {
     const char *in = strchr(digits, ':') ? e->digest : strchr(e->digest, ':');
 
@@ -85,6 +73,9 @@ static bool has_digits(const struct index_entry *e, const char *digits) {
 }
 
 static int none(const char *text, struct err *err) {
+    if (reference_is_id(text))
+        return err_set(err, ERR_USAGE, -ESRCH, "", "mayfly images lists those that there are",
+                       "image %.140s: none in the store has that id", text);
     return err_set(err, ERR_USAGE, -ENOENT, "",
                    "get it with mayfly pull, or from a file with mayfly import",
                    "image %.200s is not in the store", text);
@@ -126,13 +117,12 @@ static bool is_named(const struct index_entry *e, const struct reference *want, 
 
 int index_find(const json_t *index, const char *text, struct index_entry *ret, size_t *ret_at,
                struct err *err) {
-    const char *digits = as_digits(text);
     char full[REFERENCE_SIZE];
     struct reference want;
     struct index_entry e;
 
-    if (digits && strchr(digits, ':'))
-        return find_digits(index, digits, ret, ret_at, err);
+    if (reference_is_id(text))
+        return find_digits(index, text, ret, ret_at, err);
     int r = reference_parse(text, &want, err);
     if (r < 0)
         return r;
@@ -144,5 +134,5 @@ int index_find(const json_t *index, const char *text, struct index_entry *ret, s
                 *ret_at = i;
             return 0;
         }
-    return digits ? find_digits(index, digits, ret, ret_at, err) : none(text, err);
+    return digest_has_digits(text) ? find_digits(index, text, ret, ret_at, err) : none(text, err);
 }

@@ -22,9 +22,10 @@ struct index_entry {
 int index_read(int store_dir, json_t **ret_index, struct err *err);
 /* The `i`-th of its manifests. False at the end. Entries that are none come out with digest "". */
 bool index_at(const json_t *index, size_t i, struct index_entry *ret);
-/* The image that `text` means: a reference in any form, a digest, or 12 or more of a digest's digits. Where it is kept
- * in the array is told in *ret_at, if that is not NULL. -ENOENT: there is none, -EEXIST: the digits fit several;
- * both in words. -EINVAL: it is no reference. */
+/* The image that `text` means: a reference in any form, or an id: a digest or 4 or more of its first digits, which as
+ * digits alone may be a name as well, and then that goes before. Where it is kept in the array is told in *ret_at, if
+ * that is not NULL. -ENOENT: there is none; -ESRCH: there is none, and to pull it would not help, an id being no name;
+ * -EEXIST: the digits fit several; all in words. -EINVAL: it is no reference. */
 int index_find(const json_t *index, const char *text, struct index_entry *ret, size_t *ret_at,
                struct err *err);
 

@@ -20,6 +20,8 @@
 #include "base/banned.h"
 
 static const char control[] = "image";
+static const char others[] = "a store's images run for its owner alone: run it as that user, or "
+                             "keep one of your own (--store)";
 
 static int missing(const char *name, const char *what, struct err *err) {
     return err_set(err, ERR_USAGE, -ENOENT, control,
@@ -105,11 +107,13 @@ int image_lease(const char *store, const char *name, bool bytecode, struct image
     if (!realpath(given, real))
         return errno == ENOENT
                    ? missing(name, "not in the store", err)
-                   : err_errno(err, ERR_SETUP, -errno, control, NULL, "image store %.200s", given);
+                   : err_errno(err, ERR_SETUP, -errno, control, errno == EACCES ? others : NULL,
+                               "image store %.200s", given);
     _cleanup_fd_ int dir = open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
-        return err_errno(err, ERR_SETUP, -errno, control, errno_remedy(errno, NULL),
-                         "image store %.200s", real);
+        return err_errno(err, ERR_SETUP, -errno, control,
+                         errno_remedy(errno, errno == EACCES ? others : NULL), "image store %.200s",
+                         real);
     int r = find(dir, name, ret, err);
     if (r < 0)
         return r;
@@ -118,8 +122,8 @@ int image_lease(const char *store, const char *name, bool bytecode, struct image
         return ret->fd = -1, missing(name, "in the store, but not unpacked", err);
     if (ret->fd < 0) {
         r = ret->fd, ret->fd = -1;
-        return err_errno(err, ERR_SETUP, r, control, errno_remedy(r, NULL),
-                         "image %.200s: its root file system", name);
+        return err_errno(err, ERR_SETUP, r, control, errno_remedy(r, r == -EACCES ? others : NULL),
+                         "image %.200s: its root file system in %.100s", name, real);
     }
     bool has = bytecode && faccessat(ret->fd, STORE_BYTECODE, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
     ret->root = arena_printf(&ret->arena, "%s/%s/%s", real, path, has ? STORE_BYTECODE : STORE_FS);

@@ -16,7 +16,7 @@
 #define DOCKER "docker.io"
 #define LIBRARY "library/"
 
-enum { MAX_TEXT = REFERENCE_SIZE, MAX_PORT = 65535 };
+enum { MAX_TEXT = REFERENCE_SIZE, MAX_PORT = 65535, MIN_DIGITS = 4 };
 
 /* ASCII, whatever the locale. */
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -46,6 +46,18 @@ bool digest_is_valid(const char *digest) {
                                                       : 0;
 
     return len && strlen(digest) == 7 + len && all_are(digest + 7, is_hex);
+}
+
+bool digest_has_digits(const char *text) {
+    return strlen(text) >= MIN_DIGITS && all_are(text, is_hex);
+}
+
+/* As Docker has it. Read as a name, "sha256:…" would be the tag of a repository that anyone could own. */
+bool reference_is_id(const char *text) {
+    bool has_algorithm = strncmp(text, "sha256:", 7) == 0 || strncmp(text, "sha512:", 7) == 0;
+
+    return digest_has_digits(has_algorithm ? text + 7 : text) &&
+           (has_algorithm || strlen(text) == 64);
 }
 
 /* Letters and digits, in parts joined by one '.', one or two '_', or any number of '-'. */
@@ -190,9 +202,6 @@ static int take_name(const char *text, char *name, struct reference *r, struct e
     return bad(err, text, "is no name of an image", NULL);
 }
 
-/* Docker takes 64 hex digits for the id of an image that is there, and so never for a name. */
-static bool looks_like_id(const char *text) { return strlen(text) == 64 && all_are(text, is_hex); }
-
 int reference_parse(const char *text, struct reference *ret, struct err *err) {
     struct reference r = {0};
     char name[MAX_TEXT];
@@ -202,8 +211,8 @@ int reference_parse(const char *text, struct reference *ret, struct err *err) {
         return bad(err, text, "is empty", NULL);
     if (!str_copy(name, sizeof(name), text))
         return bad(err, text, "is too long", NULL);
-    if (looks_like_id(name))
-        return bad(err, text, "is an id, not a name", "write sha256: before it, or a name");
+    if (reference_is_id(name))
+        return bad(err, text, "is an id, not a name", "an id is only for what is in the store");
     if ((e = take_digest(text, name, &r, err)) < 0 || (e = take_tag(text, name, &r, err)) < 0 ||
         (e = take_name(text, name, &r, err)) < 0)
         return e;

@@ -25,7 +25,7 @@ struct reference {
     char digest[DIGEST_SIZE]; /* "sha256:…", or "" */
 };
 
-/* 0, or -EINVAL with what is wrong and how it should look. Where neither tag nor digest is given, the tag is "latest". */
+/* 0, or -EINVAL with what is wrong and how it should look; an id is no reference. Where neither tag nor digest is given, the tag is "latest". */
 int reference_parse(const char *text, struct reference *ret, struct err *err);
 
 /* In full, as it is kept in the store: domain/path[:tag][@digest]. `out` has REFERENCE_SIZE bytes. Returns out. */
@@ -35,5 +35,10 @@ const char *reference_short(const struct reference *r, char *out);
 
 /* "sha256:" and 64, or "sha512:" and 128, lower-case hex digits, and nothing else. */
 bool digest_is_valid(const char *digest);
+/* True for 4 or more lower-case hex digits and nothing else: a digest may begin like that. */
+bool digest_has_digits(const char *text);
+/* True for what can only be the id of an image that is in the store, and so is never asked for elsewhere: "sha256:" or
+ * "sha512:" and 4 or more digits of a digest, or 64 digits alone. */
+bool reference_is_id(const char *text);
 
 #endif

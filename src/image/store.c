@@ -29,7 +29,7 @@ int store_path(const char *given, char ret[static STORE_PATH_SIZE], struct err *
         return err_set(err, ERR_USAGE, -ENOENT, "", "name one with --store DIR",
                        "the image store: neither XDG_DATA_HOME nor HOME is set");
     if (n >= STORE_PATH_SIZE - 256) /* room for what is below it */
-        return err_set(err, ERR_USAGE, -ENAMETOOLONG, "", NULL,
+        return err_set(err, ERR_USAGE, -ENAMETOOLONG, "", "name another with --store DIR",
                        "the image store: its path is too long");
     return 0;
 }

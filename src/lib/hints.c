@@ -60,11 +60,20 @@ static const char *shown(struct span s, const char *otherwise, char *out, size_t
     return out;
 }
 
+/* An image's user may have another home, which is the image's and so read-only. */
+static bool is_home(const struct plan *plan, const char *dir) {
+    for (const char *const *e = plan->envp; e && *e; e++)
+        if (strncmp(*e, "HOME=", 5) == 0)
+            return strcmp(*e + 5, dir) == 0;
+    return true;
+}
+
 /* Where the code may write, for the end of a sentence. */
 static const char *write_instead(const struct plan *plan, char *out, size_t size) {
     const char *home = plan->home && strcmp(plan->home, "/tmp") != 0 ? plan->home : NULL;
 
-    (void)snprintf(out, size, "write below /tmp%s%s", home ? " or the home directory " : "",
+    (void)snprintf(out, size, "write below /tmp%s%s",
+                   !home ? "" : is_home(plan, home) ? " or the home directory " : " or ",
                    home ? home : "");
     return out;
 }

@@ -37,16 +37,27 @@ static bool field(const char *line, size_t line_len, int n, char *out, size_t si
     return true;
 }
 
-/* The line whose field `by` is `value`: its field `want`, a number. */
-static bool find_line(const char *text, int by, const char *value, int want, uint32_t *ret) {
-    char has[256], number[16];
+/* The first line from `line` on whose field `by` is `value`; NULL: none. */
+static const char *find_line(const char *line, int by, const char *value, size_t *ret_len) {
+    char has[256];
 
-    for (const char *line = text; line && *line;) {
-        size_t len = strcspn(line, "\n");
-        if (field(line, len, by, has, sizeof(has)) && strcmp(has, value) == 0 &&
-            field(line, len, want, number, sizeof(number)) && parse_u32(number, ret) == 0)
+    for (; line && *line; line += *ret_len + (line[*ret_len] == '\n')) {
+        *ret_len = strcspn(line, "\n");
+        if (field(line, *ret_len, by, has, sizeof(has)) && strcmp(has, value) == 0)
+            return line;
+    }
+    return NULL;
+}
+
+/* Of the first such line that has one there, the number in its field `want`. */
+static bool find_number(const char *text, int by, const char *value, int want, uint32_t *ret) {
+    char number[16];
+    size_t len = 0;
+
+    while ((text = find_line(text, by, value, &len))) {
+        if (field(text, len, want, number, sizeof(number)) && parse_u32(number, ret) == 0)
             return true;
-        line += len + (line[len] == '\n');
+        text += len + (text[len] == '\n');
     }
     return false;
 }
@@ -56,7 +67,8 @@ static int unknown(const char *kind, const char *name, struct err *err) {
                    "the image knows no %s \"%.100s\"", kind, name);
 }
 
-enum { PASSWD_NAME = 0, PASSWD_UID = 2, PASSWD_GID = 3, GROUP_NAME = 0, GROUP_GID = 2 };
+enum { PASSWD_NAME = 0, PASSWD_UID = 2, PASSWD_GID = 3, PASSWD_HOME = 5 };
+enum { GROUP_NAME = 0, GROUP_GID = 2 };
 
 int user_lookup(const char *user, const char *passwd, const char *group, uint32_t *ret_uid,
                 uint32_t *ret_gid, struct err *err) {
@@ -71,12 +83,12 @@ int user_lookup(const char *user, const char *passwd, const char *group, uint32_
     if (!name[0])
         return unknown("user", user, err);
     if (parse_u32(name, &uid) == 0)
-        (void)find_line(passwd, PASSWD_UID, name, PASSWD_GID, &gid);
-    else if (!find_line(passwd, PASSWD_NAME, name, PASSWD_UID, &uid) ||
-             !find_line(passwd, PASSWD_NAME, name, PASSWD_GID, &gid))
+        (void)find_number(passwd, PASSWD_UID, name, PASSWD_GID, &gid);
+    else if (!find_number(passwd, PASSWD_NAME, name, PASSWD_UID, &uid) ||
+             !find_number(passwd, PASSWD_NAME, name, PASSWD_GID, &gid))
         return unknown("user", name, err);
     if (wanted_group && parse_u32(wanted_group, &gid) < 0 &&
-        !find_line(group, GROUP_NAME, wanted_group, GROUP_GID, &gid))
+        !find_number(group, GROUP_NAME, wanted_group, GROUP_GID, &gid))
         return unknown("group", wanted_group, err);
     if (uid > 4000000000u || gid > 4000000000u)
         return unknown("user", user, err);
@@ -92,9 +104,6 @@ static char *read_inside(int root, const char *path) {
     _cleanup_fd_ int fd = sys_openat2(root, path, &how);
     char name[32], *text = NULL;
 
-    /* Before Linux 5.6: no link at all. */
-    if (fd < 0 && errno == ENOSYS)
-        fd = openat(root, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     (void)snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
     if (fd < 0 || file_read_all_at(AT_FDCWD, name, MAX_PASSWD_BYTES, &text, NULL) < 0)
         return NULL;
@@ -103,12 +112,48 @@ static char *read_inside(int root, const char *path) {
 
 static bool is_numbers(const char *user) { return !user[strspn(user, "0123456789:")]; }
 
-static int set_user(struct image_use *u, const char *user, struct err *err) {
+void user_login(const char *user, const char *passwd, struct user_login *ret) {
+    char name[256];
+    uint32_t uid = 0;
+    size_t len = 0;
+
+    *ret = (struct user_login){.home = "/"};
+    if (!str_copy(name, sizeof(name), user))
+        return;
+    name[strcspn(name, ":")] = '\0';
+    bool is_number = parse_u32(name, &uid) == 0;
+    const char *line = find_line(passwd, is_number ? PASSWD_UID : PASSWD_NAME, name, &len);
+    if (!line || !field(line, len, PASSWD_NAME, ret->name, sizeof(ret->name)) || !ret->name[0])
+        (void)str_copy(ret->name, sizeof(ret->name), name);
+    if (!line || !field(line, len, PASSWD_HOME, ret->home, sizeof(ret->home)) ||
+        ret->home[0] != '/')
+        (void)str_copy(ret->home, sizeof(ret->home), "/");
+}
+
+/* The code of `python` keeps the home that is made for it, in which it may write. */
+static int set_login(struct image_use *u, const char *user, const char *passwd, struct err *err) {
+    struct user_login login;
+
+    user_login(user, passwd, &login);
+    u->login[0] = arena_printf(&u->arena, "USER=%s", login.name);
+    u->login[1] = arena_printf(&u->arena, "LOGNAME=%s", login.name);
+    u->n_login = 2;
+    if (!u->own.takes_code)
+        u->login[u->n_login++] = arena_printf(&u->arena, "HOME=%s", login.home);
+    for (size_t i = 0; i < u->n_login; i++)
+        if (!u->login[i])
+            return err_oom(err);
+    return 0;
+}
+
+/* Numbers of --user are as they are, also to a group; an image's bring the group that passwd has for them. */
+static int set_user(struct image_use *u, const char *user, bool as_given, struct err *err) {
     _cleanup_fd_ int root = open(u->own.rootfs, O_PATH | O_DIRECTORY | O_CLOEXEC);
     _cleanup_free_ char *passwd = root < 0 ? NULL : read_inside(root, "etc/passwd");
     _cleanup_free_ char *group = root < 0 ? NULL : read_inside(root, "etc/group");
+    int r = as_given ? 0 : user_lookup(user, passwd, group, &u->own.uid, &u->own.gid, err);
 
-    return user_lookup(user, passwd, group, &u->own.uid, &u->own.gid, err);
+    return r < 0 || u->lease.fd < 0 ? r : set_login(u, user, passwd, err);
 }
 
 /* ------------------------------------------------------------------ the command and what is around it */
@@ -147,35 +192,41 @@ static int set_command(struct image_use *u, const struct policy *asked, struct e
     return 0;
 }
 
-/* The image's first, so that what was asked for wins. */
-static int set_env(struct image_use *u, const struct policy *asked, struct err *err) {
-    const struct image_config *c = &u->lease.config;
-    int n = 0;
-
-    for (size_t i = 0; i < c->n_env; i++) {
-        if (c->env[i][0] == '=' || !strchr(c->env[i], '='))
-            continue; /* no variable at all */
-        if (n + asked->n_env >= POLICY_ENV)
-            return err_set(err, ERR_USAGE, -EINVAL, "env", NULL,
-                           "the image and --env together set more than %d variables", POLICY_ENV);
-        u->own.env[n++] = c->env[i];
-    }
-    for (int i = 0; i < asked->n_env; i++)
-        u->own.env[n++] = asked->env[i];
-    u->own.n_env = n;
+static int add_env(struct image_use *u, const char *entry, struct err *err) {
+    if (u->own.n_env == POLICY_ENV)
+        return err_set(err, ERR_USAGE, -EINVAL, "env", "leave some of --env out",
+                       "the image and --env together set more than %d variables", POLICY_ENV);
+    u->own.env[u->own.n_env++] = entry;
     return 0;
 }
 
-/* WORKDIR, written plainly. The code of `python` has its own place, in which it may write. */
+/* What passwd says of the user, the image's own, and what was asked for: a later one of a name wins. */
+static int set_env(struct image_use *u, const struct policy *asked, struct err *err) {
+    const struct image_config *c = &u->lease.config;
+    int r = 0;
+
+    u->own.n_env = 0;
+    for (size_t i = 0; i < u->n_login && r == 0; i++)
+        r = add_env(u, u->login[i], err);
+    for (size_t i = 0; i < c->n_env && r == 0; i++)
+        if (c->env[i][0] != '=' && strchr(c->env[i], '=')) /* or it is no variable at all */
+            r = add_env(u, c->env[i], err);
+    for (int i = 0; i < asked->n_env && r == 0; i++)
+        r = add_env(u, asked->env[i], err);
+    return r;
+}
+
+/* WORKDIR, written plainly and from the root, which it also is where there is none. The code of `python` has its own
+ * place, in which it may write. */
 static int set_workdir(struct image_use *u, const struct policy *asked, struct err *err) {
     const char *p = u->lease.config.workdir;
 
-    if (asked->workdir || asked->takes_code || *p != '/')
+    if (asked->workdir || asked->takes_code)
         return 0;
     if (strlen(p) > MAX_WORKDIR)
         return err_set(err, ERR_USAGE, -ENAMETOOLONG, "image", NULL,
                        "the image's working directory has too long a name");
-    char *plain = arena_alloc(&u->arena, strlen(p) + 2);
+    char *plain = arena_alloc(&u->arena, strlen(p) + 3);
     if (!plain)
         return err_oom(err);
     for (size_t n = 0; *p; p += strcspn(p, "/")) {
@@ -200,10 +251,11 @@ static int use_image(struct image_use *u, const struct policy *asked, struct err
     if (r < 0)
         return r;
     u->own.rootfs = u->lease.root;
-    r = set_env(u, asked, err);
+    const char *user = asked->user ? asked->user : u->lease.config.user;
+    if (*user)
+        r = set_user(u, user, asked->user && is_numbers(user), err);
+    r = r < 0 ? r : set_env(u, asked, err);
     r = r < 0 ? r : set_workdir(u, asked, err);
-    if (r == 0 && !asked->user && u->lease.config.user[0])
-        r = set_user(u, u->lease.config.user, err);
     return r < 0 || asked->takes_code ? r : set_command(u, asked, err);
 }
 
@@ -218,8 +270,8 @@ int image_use(const struct policy *asked, struct image_use *ret, struct err *err
     int r = asked->image ? use_image(ret, asked, err) : 0;
     if (r == 0 && !asked->image && asked->entrypoint && !asked->takes_code && asked->rootfs)
         r = set_command(ret, asked, err);
-    if (r == 0 && by_name && ret->own.rootfs)
-        r = set_user(ret, asked->user, err);
+    if (r == 0 && !asked->image && by_name && ret->own.rootfs)
+        r = set_user(ret, asked->user, false, err);
     return r;
 }
 

@@ -15,6 +15,8 @@ struct image_use {
     struct policy own;
     struct image_lease lease;
     struct arena arena;
+    const char *login[3]; /* "USER=…": what passwd says of an image's user */
+    size_t n_login;
 };
 
 /* `asked` is borrowed until image_use_done(), which is due also after an error. *ret may not be moved after. */
@@ -25,5 +27,11 @@ void image_use_done(struct image_use *u); /* accepts a zeroed one */
  * a number that is in passwd brings its group, one that is not the group 0. 0 or -EINVAL with words. */
 int user_lookup(const char *user, const char *passwd, const char *group, uint32_t *ret_uid,
                 uint32_t *ret_gid, struct err *err);
+
+struct user_login {
+    char name[256], home[512];
+};
+/* The same user's name and home, as far as passwd knows them; else what was asked for, and "/". */
+void user_login(const char *user, const char *passwd, struct user_login *ret);
 
 #endif

@@ -524,7 +524,7 @@ const struct policy_field policy_fields[] = {
     {"tmpfs", "--tmpfs", 0, FIELD_CUSTOM, .list = true, .metavar = "PATH[:size=…,inodes=…,mode=…]",
      .set = set_tmpfs, .help = "one more place in memory, always noexec"},
     {"workdir", "--workdir", 'w', FIELD_CUSTOM, .metavar = "DIR", .set = set_workdir,
-     .help = "where the command starts (its home, /home/box)"},
+     .help = "where the command starts (the image's, or /; else its home, /home/box)"},
 
     {"entrypoint", "--entrypoint", 0, FIELD_CUSTOM, .metavar = "COMMAND", .set = set_entrypoint,
      .help = "what runs in place of the image's ENTRYPOINT and CMD; empty: neither"},

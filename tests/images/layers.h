@@ -9,6 +9,8 @@
 #include "fetch/unpack.h"
 #include "images.h"
 
+#include "fetch/platform.h"
+
 /* An entry as it stands in the archive; what is not given is 0644 or 0755, root's, and of the time 1000000000. */
 struct tar_entry {
     char
@@ -100,6 +102,7 @@ struct test_image {
     struct buf layers[TEST_LAYERS]; /* archives, ended */
     int n_layers;
     const char *config;         /* the value of "config"; NULL: {} */
+    const char *arch;           /* NULL: this machine's */
     const char *layer_type;     /* NULL: plain tar */
     const char *wrong_diff_id;  /* of the last layer */
     char manifest[DIGEST_SIZE]; /* of the image when it has been put */
@@ -110,7 +113,9 @@ struct test_image {
 IMAGES_UNUSED static void put_image(struct store *s, struct test_image *i) {
     _cleanup_buf_ struct buf layers = {0}, ids = {0}, config = {0}, manifest = {0};
     char digest[DIGEST_SIZE];
+    struct platform host;
 
+    platform_host(&host);
     for (int k = 0; k < i->n_layers; k++) {
         put_blob(s, i->layers[k].data, i->layers[k].len, digest);
         buf_printf(&layers, "%s{\"mediaType\":\"%s\",\"digest\":\"%s\",\"size\":%zu}", k ? "," : "",
@@ -120,9 +125,10 @@ IMAGES_UNUSED static void put_image(struct store *s, struct test_image *i) {
                    i->wrong_diff_id && k + 1 == i->n_layers ? i->wrong_diff_id : digest);
     }
     buf_printf(&config,
-               "{\"os\":\"linux\",\"architecture\":\"amd64\",\"config\":%s,\"rootfs\":{\"type\":"
+               "{\"os\":\"linux\",\"architecture\":\"%s\",\"config\":%s,\"rootfs\":{\"type\":"
                "\"layers\",\"diff_ids\":[%s]}}",
-               i->config ? i->config : "{}", ids.data ? ids.data : "");
+               i->arch ? i->arch : host.arch, i->config ? i->config : "{}",
+               ids.data ? ids.data : "");
     put_blob(s, config.data, config.len, digest);
     buf_printf(&manifest,
                "{\"schemaVersion\":2,\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\","

@@ -141,6 +141,36 @@ static void add_chance_layer(struct test_image *i, int layer) {
     add_layer(i, e);
 }
 
+/* The root file system of that chain in the place's store, and the one that umoci makes of the image in a layout. Returns
+ * how many entries they have. */
+static size_t compare_with_umoci(const struct place *p, const char *chain, const char *image) {
+    static unsigned n;
+    char theirs[128], ours[400];
+    int status = -1;
+    size_t entries = 0, at = 0;
+
+    (void)snprintf(theirs, sizeof(theirs), "%s/umoci%u", p->dir, n++);
+    (void)snprintf(ours, sizeof(ours), "%s/unpacked/%s/fs", p->store, chain);
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)execlp("umoci", "umoci", "raw", "unpack", "--image", image, theirs, (char *)NULL);
+        _exit(99);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    _cleanup_free_ char *a = listing_of(ours), *b = listing_of(theirs);
+    if (strcmp(a, b) != 0) {
+        while (a[at] == b[at])
+            at++;
+        while (at && a[at - 1] != '\n')
+            at--;
+        fail_msg("%s differs: ours \"%.120s\", umoci's \"%.120s\"", image, a + at, b + at);
+    }
+    for (const char *l = a; (l = strchr(l, '\n')); l++)
+        entries++;
+    return entries;
+}
+
 static void umoci_makes_the_same_trees(void **state) {
     const struct place *p = *state;
     struct store *s = open_place(p);
@@ -152,7 +182,7 @@ static void umoci_makes_the_same_trees(void **state) {
     for (unsigned k = 0; k < STACKS; k++) {
         struct test_image i = {0};
         struct unpack_summary sum;
-        char image[200], theirs[128], ours[400], tag[64];
+        char image[200], tag[64];
         seed = k + 1;
         n_names = 0;
         for (int layer = 0; layer < LAYERS; layer++)
@@ -164,31 +194,87 @@ static void umoci_makes_the_same_trees(void **state) {
                             i.manifest_size, &err),
                   err);
         (void)snprintf(image, sizeof(image), "%s:%s", p->store, tag);
-        (void)snprintf(theirs, sizeof(theirs), "%s/umoci%u", p->dir, k);
-        (void)snprintf(ours, sizeof(ours), "%s/unpacked/%s/fs", p->store,
-                       strchr(sum.chain, ':') + 1);
-        pid_t pid = fork();
-        if (pid == 0) {
-            (void)execlp("umoci", "umoci", "raw", "unpack", "--image", image, theirs, (char *)NULL);
-            _exit(99);
-        }
-        int status = -1;
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_int_equal(status, 0);
-        _cleanup_free_ char *a = listing_of(ours), *b = listing_of(theirs);
-        if (strcmp(a, b) != 0) {
-            size_t at = 0;
-            while (a[at] == b[at])
-                at++;
-            while (at && a[at - 1] != '\n')
-                at--;
-            fail_msg("stack %u differs: ours \"%.120s\", umoci's \"%.120s\"", k, a + at, b + at);
-        }
-        for (const char *l = a; (l = strchr(l, '\n')); l++)
-            compared++;
+        compared += compare_with_umoci(p, strchr(sum.chain, ':') + 1, image);
     }
     assert_true(compared > STACKS * 20);
     store_close(s);
+}
+
+/* What others make of the same two steps; the second takes away, replaces and adds. In $m is the root. */
+static const char first_step[] = "mkdir -p $m/usr/bin $m/etc/d $m/opt/old $m/opt/kept; echo hi > "
+                                 "$m/usr/bin/x; chmod 755 $m/usr/bin/x;"
+                                 "ln $m/usr/bin/x $m/usr/bin/y; ln -s ../usr/bin/x $m/etc/l; echo "
+                                 "1 > $m/etc/d/f; echo 2 > $m/opt/old/a;"
+                                 "chown 5:42 $m/etc/d/f; chmod 1777 $m/opt/kept; truncate -s 1M "
+                                 "$m/opt/kept/sparse; touch -d @7 $m/opt/kept/old";
+static const char second_step[] =
+    "rm -r $m/opt/old $m/etc/l $m/usr/bin/y $m/etc/d; mkdir $m/etc/l $m/etc/d; echo n > "
+    "$m/etc/l/new;"
+    "echo 3 > $m/etc/d/g; ln -s nowhere $m/opt/old; chmod 700 $m/opt/kept; chown 7 $m/usr/bin/x";
+
+static void run_sh(const char *script) {
+    pid_t pid = fork();
+    int status = -1;
+
+    if (pid == 0) {
+        (void)execl("/bin/sh", "sh", "-ec", script, (char *)NULL);
+        _exit(99);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    if (status != 0)
+        fail_msg("%s: status %x", script, (unsigned)status);
+}
+
+static void images_of_other_tools_make_the_same_trees(void **state) {
+    static const struct {
+        const char *made, *image; /* what is imported, and of which layout umoci makes the tree */
+        const char *script;
+    } makers[] = {
+        {"buildah", "buildah",
+         "export STORAGE_DRIVER=vfs; b=\"buildah --root $T/root --runroot $T/run\";"
+         "c=$($b from scratch); m=$($b mount $c); eval \"$first\"; $b commit -q --rm $c base;"
+         "c=$($b from base); m=$($b mount $c); eval \"$second\";"
+         "$b config --user 5:42 --workingdir /opt --cmd /usr/bin/x --env A=b $c;"
+         "$b commit -q --rm $c oci:$T/buildah:small:1"},
+        {"umoci", "umoci",
+         "umoci init --layout $T/umoci; umoci new --image $T/umoci:small:1; m=$T/bundle/rootfs;"
+         "for step in \"$first\" \"$second\"; do rm -rf $T/bundle;"
+         "umoci unpack --image $T/umoci:small:1 $T/bundle; eval \"$step\";"
+         "umoci repack --image $T/umoci:small:1 $T/bundle; done"},
+        {"zstd", "buildah",
+         "skopeo copy -q --insecure-policy --dest-compress --dest-compress-format zstd "
+         "oci:$T/buildah:small:1 dir:$T/dir;"
+         "skopeo copy -q --insecure-policy dir:$T/dir oci:$T/zstd:small:1;"
+         "grep -q tar+zstd $T/zstd/blobs/sha256/*"},
+        {"saved.tar", "umoci",
+         "skopeo copy -q --insecure-policy oci:$T/umoci:small:1 "
+         "docker-archive:$T/saved.tar:saved:1"},
+    };
+    const struct place *p = *state;
+    char script[2048], made[200], image[300];
+
+    if (geteuid() != 0)
+        live_skip("root", "umoci gives files their owners");
+    assert_int_equal(setenv("T", p->dir, 1) | setenv("first", first_step, 1) |
+                         setenv("second", second_step, 1) | setenv("MAYFLY_STORE", p->store, 1),
+                     0);
+    for (size_t i = 0; i < ARRAY_LEN(makers); i++) {
+        (void)snprintf(script, sizeof(script), "exec > /dev/null; %s", makers[i].script);
+        run_sh(script);
+        (void)snprintf(made, sizeof(made), "%s/%s", p->dir, makers[i].made);
+        (void)snprintf(image, sizeof(image), "%s/%s:small:1", p->dir, makers[i].image);
+        struct live_output *o =
+            live_program((const char *const[]){"import", "--json", made, NULL}, -1);
+        json_t *said = json_loads(o->out, 0, NULL);
+        const json_t *first = json_array_get(json_object_get(said, "images"), 0);
+        const char *chain =
+            json_string_value(json_object_get(json_object_get(first, "unpacked"), "chainId"));
+        if (!chain)
+            fail_msg("%s: %s%s", made, o->out, o->err);
+        assert_true(compare_with_umoci(p, strchr(chain, ':') + 1, image) > 12);
+        json_decref(said);
+        free(o);
+    }
 }
 
 /* ------------------------------------------------------------------ byte code */
@@ -220,19 +306,6 @@ static uint64_t count_of(const char *image) {
     json_decref(list);
     free(o);
     return n;
-}
-
-static void run_sh(const char *script) {
-    pid_t pid = fork();
-    int status = -1;
-
-    if (pid == 0) {
-        (void)execl("/bin/sh", "sh", "-ec", script, (char *)NULL);
-        _exit(99);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    if (status != 0)
-        fail_msg("%s: status %x", script, (unsigned)status);
 }
 
 static void byte_code_is_made_beside_an_image_that_has_none(void **state) {
@@ -293,6 +366,7 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_place, drop_place)
     const struct CMUnitTest tests[] = {
         TEST(umoci_makes_the_same_trees),
+        TEST(images_of_other_tools_make_the_same_trees),
         TEST(byte_code_is_made_beside_an_image_that_has_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,6 +2,12 @@
  * test_import.c: images from every form of file, made by other tools and by hand; what is wrong leaves nothing; what is
  * exported other tools read; what nothing needs goes, and what a box runs on stays.
  */
+#include <grp.h>
+
+#include "fetch/export.h"
+#include "fetch/facts.h"
+#include "fetch/gc.h"
+#include "image/lease.h"
 #include "layers.h"
 #include "live/live.h"
 
@@ -271,9 +277,9 @@ static void assert_refused(const struct place *p, const char *word, const char *
     static char said[8192];
 
     assert_int_equal(mayfly_in(p, NULL, said, sizeof(said), argv), 125);
-    if (strncmp(said, "mayfly: ", 8) != 0 || !strstr(said, word) ||
+    if (strncmp(said, "mayfly: ", 8) != 0 || !strstr(said, word) || !strstr(said, "; ") ||
         strchr(said, '\n') != said + strlen(said) - 1)
-        fail_msg("\"%s\" is not one line that says \"%s\"", said, word);
+        fail_msg("\"%s\" is not one line that says \"%s\", and what to do", said, word);
 }
 #define REFUSED(p, word, ...) assert_refused(p, word, (const char *const[]){__VA_ARGS__, NULL})
 
@@ -312,7 +318,13 @@ static void sources_that_are_wrong_leave_nothing(void **state) {
     REFUSED(&other, "not in the store", "export", "-o", in(p, "x.tar"), "nothing");
     REFUSED(&other, "not in the store", "rmi", "nothing");
     REFUSED(&other, "not in the store", "inspect", "nothing");
+    REFUSED(&other, "no image store", "inspect", "--store", p->dir, "nothing");
     assert_int_equal(access(in(p, "x.tar"), F_OK), -1);
+    /* More than there is room for, though it takes none here. */
+    TOOL("mkdir", in(p, "sparse"), in(p, "sparse/usr"));
+    write_file(in(p, "sparse/usr/huge"), "", 0);
+    if (truncate(in(p, "sparse/usr/huge"), INT64_C(1) << 42) == 0)
+        REFUSED(&other, "usr/huge takes 4 TiB", "import", in(p, "sparse"));
     assert_nothing_new(&other);
 
     /* An archive in which a layer is missing. */
@@ -338,10 +350,215 @@ static void sources_that_are_wrong_leave_nothing(void **state) {
     assert_nothing_new(&other);
 }
 
+/* A file of the layout's is not what the index says: none of it is kept, and nothing waits for it. */
+static void a_layout_that_is_wrong_leaves_nothing(void **state) {
+    const struct place *p = *state;
+    struct place other;
+    struct test_image i = {0};
+    char path[BLOB_PATH_SIZE], file[400];
+    struct store *s;
+    struct stat st;
+
+    put_small(p, &i);
+    TOOL("cp", "-r", p->store, in(p, "layout"));
+    other_store(p, "other", &other);
+    (void)snprintf(file, sizeof(file), "%s/layout/%s", p->dir, store_blob_path(i.manifest, path));
+    assert_int_equal(stat(file, &st), 0);
+    assert_int_equal(truncate(file, st.st_size - 1), 0);
+    REFUSED(&other, "instead of the", "import", in(p, "layout"));
+    assert_nothing_new(&other);
+    assert_int_equal(truncate(file, st.st_size), 0); /* the right size, another text */
+    REFUSED(&other, "digest", "import", in(p, "layout"));
+    assert_nothing_new(&other);
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(mkfifo(file, 0644), 0);
+    REFUSED(&other, "is no file", "import", in(p, "layout"));
+    /* What another had begun to get is no part of it. */
+    s = open_place(&other);
+    struct blob_writer *w = NULL;
+    struct err err = {0};
+    assert_ok(blob_begin(s, i.manifest, i.manifest_size, &w, NULL, &err), err);
+    assert_ok(blob_write(w, "wrong", 5, &err), err);
+    blob_abandon(w, true);
+    store_close(s);
+    MAYFLY_OK(&other, "import", p->store);
+    assert_small(&other, "small:1");
+}
+
+/* An image says in its config what it is for, whatever brought it. */
+static void an_image_for_another_machine_is_taken_only_when_asked_for(void **state) {
+    const struct place *p = *state;
+    struct test_image i = {.arch = "s390x"}, own = {0};
+    _cleanup_buf_ struct buf index = {0};
+    struct place other;
+    char said[8192];
+
+    put_small(p, &i);
+    MAYFLY_OK(p, "export", "-o", in(p, "foreign.tar"), "small:1");
+    other_store(p, "other", &other);
+    REFUSED(&other, "is for linux/s390x, not for linux/", "import", in(p, "foreign.tar"));
+    REFUSED(&other, "is for linux/s390x, not for linux/", "import", p->store);
+    REFUSED(&other, "is for linux/s390x, not for linux/ppc64le", "import", "--platform=ppc64le",
+            in(p, "foreign.tar"));
+    assert_nothing_new(&other);
+    MAYFLY_OK(&other, "import", "--platform", "linux/s390x", in(p, "foreign.tar"));
+    assert_small(&other, "small:1");
+
+    /* One name for both: the one that this machine can run, whichever comes last. */
+    put_small(p, &own);
+    struct platform host;
+    platform_host(&host);
+    static const char entry[] =
+        "{\"mediaType\":\"application/vnd.oci.image.manifest.v1+json\",\"digest\":\"%s\",\"size\":"
+        "%lld,\"platform\":{\"os\":\"linux\",\"architecture\":\"%s\"},\"annotations\":{"
+        "\"" ANNOTATION_NAME "\":\"small:1\"}}";
+    buf_puts(&index, "{\"schemaVersion\":2,\"manifests\":[");
+    buf_printf(&index, entry, own.manifest, (long long)own.manifest_size, host.arch);
+    buf_puts(&index, ",");
+    buf_printf(&index, entry, i.manifest, (long long)i.manifest_size, "s390x");
+    buf_puts(&index, "]}");
+    TOOL("cp", "-r", p->store, in(p, "layout"));
+    write_file(in(p, "layout/index.json"), index.data, index.len);
+    other_store(p, "both", &other);
+    MAYFLY_OK(&other, "import", in(p, "layout"));
+    assert_int_equal(MAYFLY(&other, said, "images", "-q"), 0);
+    assert_int_equal(strncmp(said, own.manifest, strlen(own.manifest)), 0);
+    assert_int_equal(strlen(said), strlen(own.manifest) + 1);
+    MAYFLY_OK(&other, "import", "-t", "named", "--platform=s390x", in(p, "layout"));
+    assert_int_equal(MAYFLY(&other, said, "inspect", "named"), 0);
+    assert_non_null(strstr(said, i.manifest));
+}
+
+/* A name that goes to another image leaves the first where nobody sees it: so it is said. */
+static void what_a_name_leaves_behind_is_said(void **state) {
+    const struct place *p = *state;
+    struct test_image one = {0}, two = {0};
+    struct place other;
+    char said[8192];
+
+    other_store(p, "other", &other);
+    put_small(p, &one);
+    MAYFLY_OK(p, "export", "-o", in(p, "one.tar"), "small:1");
+    struct store *s = open_place(p);
+    struct err err = {0};
+    LAYER(&two, {.type = '0', .name = "usr/b", .content = "other"});
+    put_image(s, &two);
+    assert_ok(store_unpack(s, two.manifest, UNPACK_NO_BYTECODE, NULL, &err), err);
+    assert_ok(store_tag(s, NAME, "application/vnd.oci.image.manifest.v1+json", two.manifest,
+                        two.manifest_size, &err),
+              err);
+    store_close(s);
+    MAYFLY_OK(p, "export", "-o", in(p, "two.tar"), "small:1");
+    MAYFLY_OK(&other, "import", in(p, "one.tar"));
+    assert_int_equal(MAYFLY(&other, said, "images"), 0);
+    assert_null(strstr(said, "prune"));
+    assert_int_equal(MAYFLY(&other, said, "import", in(p, "two.tar")), 0);
+    assert_non_null(strstr(said, "had this name before and has none now; mayfly prune"));
+    assert_int_equal(MAYFLY(&other, said, "images"), 0);
+    assert_non_null(strstr(said, "1 root file systems of images that are here no more"));
+    assert_int_equal(MAYFLY(&other, said, "import", "--json", in(p, "one.tar")), 0);
+    assert_non_null(strstr(said, "\"unnamed\":\"sha256:"));
+    assert_non_null(strstr(said, two.manifest));
+    /* With another name there is nothing to say. */
+    MAYFLY_OK(&other, "import", "-t", "also", in(p, "one.tar"));
+    assert_int_equal(MAYFLY(&other, said, "import", in(p, "two.tar")), 0);
+    assert_null(strstr(said, "prune"));
+    MAYFLY_OK(&other, "rmi", "also", "small:1");
+    MAYFLY_OK(&other, "prune");
+    assert_int_equal(MAYFLY(&other, said, "images"), 0);
+    assert_null(strstr(said, "prune"));
+}
+
+/* The statuses that a shell would see of a program that knows nothing of all this. */
+static void a_reader_that_goes_away_ends_it_quietly(void **state) {
+    const struct place *p = *state;
+    struct test_image i = {0};
+    struct stat st;
+
+    put_small(p, &i);
+    assert_int_equal(setenv("MAYFLY_STORE", p->store, 1), 0);
+    static const char *const commands[][3] = {
+        {"export", "small:1"}, {"images"}, {"inspect", "small:1"}};
+    for (size_t k = 0; k < ARRAY_LEN(commands); k++) {
+        FILE *err = tmpfile();
+        int ends[2], status = -1;
+        assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+        (void)close(ends[0]);
+        pid_t pid = live_spawn(commands[k], -1, ends[1], fileno(err));
+        (void)close(ends[1]);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 141);
+        assert_int_equal(fstat(fileno(err), &st), 0);
+        assert_int_equal(st.st_size, 0);
+        (void)fclose(err);
+        int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+        pid = live_spawn(commands[k], -1, full, open("/dev/null", O_WRONLY | O_CLOEXEC));
+        (void)close(full);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(WEXITSTATUS(status), 125);
+    }
+    char said[8192];
+    assert_int_equal(MAYFLY(p, said, "export", "-o", "/dev/null/x", "small:1"), 125);
+    assert_string_equal(said, "mayfly: export: /dev/null/x: Not a directory; name a file that can "
+                              "be made with -o\n");
+    assert_int_equal(mkdir(in(p, "d"), 0755), 0);
+    assert_int_equal(MAYFLY(p, said, "export", "-o", in(p, "d/e"), "nothing"), 125);
+    int dir = open(in(p, "d"), O_RDONLY | O_CLOEXEC);
+    assert_int_equal(count_in(dir, "."), 0);
+    MAYFLY_OK(p, "export", "-o", in(p, "d/e"), "small:1");
+    MAYFLY_OK(p, "export", "-o", in(p, "d/e"), "small:1"); /* in place of the first */
+    assert_int_equal(count_in(dir, "."), 1);
+    (void)close(dir);
+}
+
+/* Root's store is there for all to look at and to take images from; its root file systems are not. */
+static void a_store_of_another_user_is_told_from_one_that_lacks_something(void **state) {
+    const struct place *p = *state;
+    struct test_image i = {0};
+
+    if (geteuid() != 0)
+        skip();
+    put_small(p, &i);
+    assert_int_equal(chmod(p->dir, 0755), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        static const char *const right = "a store's images run for its owner alone";
+        char *names[] = {"small:1"};
+        struct image_lease lease;
+        struct image_facts f = {0};
+        struct gc_report g;
+        struct index_entry e;
+        struct store *s = NULL;
+        struct err err = {0};
+        json_t *index = NULL;
+        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        if (setgroups(0, NULL) < 0 || setgid(31234) < 0 || setuid(31234) < 0)
+            _exit(2);
+        if (image_lease(p->store, "small:1", true, &lease, &err) != -EACCES ||
+            !strstr(err.message, right))
+            _exit(3);
+        err_clear(&err);
+        if (store_open_held(p->store, &s, &err) < 0 || s->lock < 0 ||
+            store_export(s, names, 1, null, &err) < 0)
+            _exit(4);
+        if (index_read(s->dir, &index, &err) < 0 || !index_at(index, 0, &e) ||
+            facts_read(s, &e, &f, &err) < 0 || !f.closed || !f.whole)
+            _exit(5);
+        if (store_unneeded(s, index, &g) != -EACCES)
+            _exit(6);
+        _exit(0);
+    }
+    int status = -1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 static void the_right_platform_is_taken(void **state) {
     const struct place *p = *state;
     struct place other;
-    struct test_image one = {0}, two = {.config = "{\"User\":\"other\"}"};
+    struct test_image one = {.arch = "s390x"},
+                      two = {.config = "{\"User\":\"other\"}", .arch = "riscv64"};
     _cleanup_buf_ struct buf index = {0};
     char digest[DIGEST_SIZE], said[8192];
 
@@ -438,7 +655,12 @@ int main(void) {
         TEST(an_old_docker_save_is_imported),
         TEST(a_root_file_system_is_imported_as_archive_and_as_directory),
         TEST(sources_that_are_wrong_leave_nothing),
+        TEST(a_layout_that_is_wrong_leaves_nothing),
         TEST(the_right_platform_is_taken),
+        TEST(an_image_for_another_machine_is_taken_only_when_asked_for),
+        TEST(what_a_name_leaves_behind_is_said),
+        TEST(a_reader_that_goes_away_ends_it_quietly),
+        TEST(a_store_of_another_user_is_told_from_one_that_lacks_something),
         TEST(what_no_image_needs_goes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

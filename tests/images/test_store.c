@@ -207,7 +207,15 @@ static void an_image_is_found_by_each_of_its_names(void **state) {
     assert_int_equal(find(s, "other", &e), 0);
     assert_int_equal(find(s, "python", &e), -ENOENT); /* that is python:latest */
     assert_int_equal(find(s, "000000000000", &e), -EEXIST);
-    assert_int_equal(find(s, "sha256:00000000", &e), -ENOENT);
+    assert_int_equal(find(s, "sha256:00000000", &e), -EEXIST);
+    assert_int_equal(
+        find(s, "0000000000000000000000000000000000000000000000000000000000abcdef", &e), 0);
+    assert_int_equal(find(s, "000", &e), -ENOENT);  /* too few digits: a name */
+    assert_int_equal(find(s, "ffff", &e), -ENOENT); /* it may be a name, and so be pulled */
+    assert_int_equal(find(s, "sha256:ffff", &e), -ESRCH);
+    tag(s, "docker.io/library/0000:latest", 7); /* a name goes before */
+    assert_int_equal(find(s, "0000", &e), 0);
+    assert_int_equal(e.size, 107);
     assert_int_equal(
         find(s, "ghcr.io/x@sha256:0000000000000000000000000000000000000000000000000000000000abcdef",
              &e),

@@ -327,6 +327,61 @@ static void the_fields_of_gcs_report_are_those_in_their_page(void **state) {
     same_as_section(&real, "THE REPORT OF GC");
 }
 
+/* Of objects in a list each is walked as one of its own. */
+static void walk_output(struct paths *p, const char *path, const char *const *argv) {
+    struct live_output *o = live_program(argv, -1);
+    json_t *root = json_loads(o->out, 0, NULL), *part;
+    size_t i;
+
+    if (!root || o->exit_code != 0)
+        fail_msg("%s: %s%s", argv[0], o->out, o->err);
+    json_array_foreach(root, i, part) walk(p, path, part);
+    if (json_is_object(root))
+        walk(p, path, root);
+    json_decref(root);
+    free(o);
+}
+#define WALK_OUTPUT(p, path, ...) walk_output(p, path, (const char *const[]){__VA_ARGS__, NULL})
+
+static void the_fields_of_what_is_said_of_images_are_those_in_their_page(void **state) {
+    char dir[] = "/tmp/mayfly-manual-XXXXXX", path[64];
+    static struct paths real, whole;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/Dockerfile", dir);
+    FILE *f = fopen(path, "we");
+    assert_non_null(f);
+    assert_true(
+        fputs("FROM scratch\nCOPY Dockerfile /usr/\nENV A=b\nCMD [\"x\"]\nENTRYPOINT [\"y\"]\n",
+              f) >= 0);
+    assert_int_equal(fclose(f), 0);
+    (void)snprintf(path, sizeof(path), "%s/usr", dir);
+    assert_int_equal(mkdir(path, 0755), 0);
+    (void)snprintf(path, sizeof(path), "%s/store", dir);
+    assert_int_equal(setenv("MAYFLY_STORE", path, 1), 0);
+    WALK_OUTPUT(&whole, "", "import", "--json", "-t", "rootfs", dir);
+    WALK_OUTPUT(&real, "", "build", "--json", "-t", "built", dir);
+    WALK_OUTPUT(&real, "", "inspect", "built");
+    WALK_OUTPUT(&real, "", "images", "--json");
+    WALK_OUTPUT(&real, "", "rmi", "--json", "built");
+    WALK_OUTPUT(&real, "freed", "prune", "--json");
+    assert_int_equal(unsetenv("MAYFLY_STORE"), 0);
+    for (size_t i = 0; i < whole.n; i++)
+        add_path(&real, strncmp(whole.name[i], "images[].unpacked.", 18) == 0
+                            ? "images[].unpacked.*"
+                            : whole.name[i]);
+    assert_true(real.n > 40);
+    same_as_section(&real, "WHAT IS SAID OF IMAGES");
+    const char *const remove[] = {"rm", "-rf", "--one-file-system", dir, NULL};
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)execvp(remove[0], (char *const *)(uintptr_t)remove);
+        _exit(127);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
 static void every_outcome_and_error_kind_is_in_the_page(void **state) {
     char *page = slurp_page("man/mayfly-result.5"), item[64];
 
@@ -370,6 +425,7 @@ int main(void) {
         cmocka_unit_test(the_fields_of_real_results_are_those_in_their_page),
         cmocka_unit_test(the_fields_of_doctors_report_are_those_in_their_page),
         cmocka_unit_test(the_fields_of_gcs_report_are_those_in_their_page),
+        cmocka_unit_test(the_fields_of_what_is_said_of_images_are_those_in_their_page),
         cmocka_unit_test(every_outcome_and_error_kind_is_in_the_page),
     };
 

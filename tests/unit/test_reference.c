@@ -120,6 +120,8 @@ static const char *const refused[] = {
     "x@" SHA256 "@" SHA256,
     "x@sha256:0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef",
     HEX64,
+    SHA256,
+    "sha256:0123",
     "h.io/" A300,
     A250,
     "h:0/x",
