@@ -21,7 +21,7 @@ declare -A may=(
     [libc]=""
     [fetch]="image linux mayfly.h"
     # What a Dockerfile makes is put into a store as fetch does, and its RUN is a box as any program's. Of lib it
-    # has the one function that knows users by name.
+    # has the function that knows users by name, and what only a build's boxes may be given.
     [build]="fetch image lib linux mayfly.h"
     [lab]="json mayfly.h"
 )

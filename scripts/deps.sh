@@ -11,7 +11,7 @@ set -euo pipefail
 
 # The rootfs needs no set of its own: rootfs/build.sh gets by on apt, dpkg and tar.
 build="gcc libarchive-dev libc6-dev libcurl4-openssl-dev libjansson-dev libseccomp-dev libssl-dev musl-dev"
-test="buildah curl gcc iproute2 libc6-dev libcmocka-dev libsystemd-dev openssl python3 skopeo strace uidmap umoci user-mode-linux"
+test="buildah bzip2 curl gcc iproute2 libc6-dev libcmocka-dev libsystemd-dev openssl python3 skopeo strace uidmap umoci user-mode-linux xz-utils zstd"
 package="binutils dpkg-dev g++ mmdebstrap pkg-config"
 fuzz="clang libclang-rt-dev"
 lint="clang clang-format clang-tidy cppcheck mandoc shellcheck"

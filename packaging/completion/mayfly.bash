@@ -73,7 +73,7 @@ _mayfly() {
                 pull) _mayfly_images "$cur" '--platform --missing --plain-http --tls-verify --retry --retry-delay --stall-timeout --config --no-bytecode --quiet -q --json --store --help' && return ;;
                 images) mapfile -t COMPREPLY < <(compgen -W '--quiet -q --json --store --help' -- "$cur") && return ;;
                 import) _mayfly_words "$cur" '--tag -t --platform --no-bytecode --json --store --help' && return ;;
-                build) _mayfly_words "$cur" '--tag -t --file -f --build-arg --target --no-cache --pull --platform --network --memory -m --cpus --pids-limit --timeout --limits --no-bytecode --quiet -q --json --store --help' && return ;;
+                build) _mayfly_words "$cur" '--tag -t --file -f --build-arg --target --no-cache --pull --platform --network --memory -m --cpus --pids-limit --timeout --limits --max-disk --max-output --storage --no-bytecode --quiet -q --json --store --help' && return ;;
                 export) _mayfly_words "$cur" '--output -o --store --help' && return ;;
                 inspect) _mayfly_images "$cur" '--json --store --help' && return ;;
                 rmi) _mayfly_images "$cur" '--force -f --json --store --help' && return ;;

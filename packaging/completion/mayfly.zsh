@@ -111,10 +111,12 @@ _mayfly() {
                 build) _arguments '*'{-t+,--tag=}'[the name]:name:' '(-f --file)'{-f+,--file=}'[the Dockerfile]:file:_files' \
                     '*--build-arg=[the value of an ARG]:name=value:' '--target=[the stage that is the image]:stage:' \
                     '--no-cache[carry every step out again]' '--pull=[when to get the base images]:when:(missing always never)' \
-                    '--platform=[accepted if this machine can run it]:os/arch:' '--network=[a RUN has none]:network:(none)' \
+                    '--platform=[accepted if this machine can run it]:os/arch:' '--network=[what each RUN has]:network:(none host)' \
                     '(-m --memory)'{-m+,--memory=}'[memory of each RUN]:size:' '--cpus=[CPUs of each RUN]:number:' \
                     '--pids-limit=[processes of each RUN]:number:' '--timeout=[wall clock of each RUN]:time:' \
                     '--limits=[as of a run]:how:(strict best-effort)' '--no-bytecode[make no byte code]' \
+                    '--max-disk=[what all RUNs may write]:size:' '--max-output=[what is shown of output]:size:' \
+                    '--storage=[what a RUN writes to]:how:(auto overlay copy)' \
                     '(-q --quiet)'{-q,--quiet}'[print the digest only]' '--json[print JSON]' \
                     '--store=[where images are kept]:directory:_files -/' '(- *)'{-h,--help}'[help]' \
                     '1:directory:_files -/' ;;

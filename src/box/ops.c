@@ -196,23 +196,33 @@ static void fd_path(char out[48], int fd, const char *tail) {
     memcpy(out + len, tail, strlen(tail) + 1);
 }
 
-/* The root becomes an overlay: the rootfs below, a tmpfs above. The tmpfs is parked on the rootfs's /tmp only because
- * overlayfs wants its layers mounted; nobody can see it there once the overlay covers it. */
+/* What the overlay writes to: a tmpfs, thrown away with the box, or a tree of the host's, in which a build keeps it. */
+static int open_scratch(const struct op *op, struct op_ctx *ctx) {
+    if (!op->value)
+        return TAKE_FD(ctx->slot[op->slot2]);
+    int mnt = new_mount(ctx, "tmpfs", op->value, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    if (mnt >= 0 && (mkdirat(mnt, "u", 0755) < 0 || mkdirat(mnt, "w", 0755) < 0)) {
+        int r = check(ctx, -1, "mkdirat");
+        (void)close(mnt);
+        return r;
+    }
+    return mnt;
+}
+
+/* The root becomes an overlay: the rootfs below, the scratch above. That is parked on a directory of the rootfs only
+ * because overlayfs wants its layers mounted; nobody can see it there once the overlay covers it. */
 static int op_overlay(const struct op *op, struct op_ctx *ctx) {
     char lower[48], upper[48], work[48];
-    _cleanup_fd_ int scratch =
-        new_mount(ctx, "tmpfs", op->value, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    _cleanup_fd_ int scratch = open_scratch(op, ctx);
 
     if (scratch < 0)
         return scratch;
-    _cleanup_fd_ int at = open_target(ctx, op->slot, "tmp", O_DIRECTORY);
+    _cleanup_fd_ int at = open_target(ctx, op->slot, op->path, O_DIRECTORY);
     if (at < 0)
         return at;
     int r = attach_fd(ctx, scratch, at);
     if (r < 0)
         return r;
-    if (mkdirat(scratch, "u", 0755) < 0 || mkdirat(scratch, "w", 0755) < 0)
-        return check(ctx, -1, "mkdirat");
     fd_path(lower, ctx->slot[op->slot], "");
     fd_path(upper, scratch, "/u");
     fd_path(work, scratch, "/w");
@@ -223,6 +233,8 @@ static int op_overlay(const struct op *op, struct op_ctx *ctx) {
         sys_fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", upper, 0) < 0 ||
         sys_fsconfig(fs, FSCONFIG_SET_STRING, "workdir", work, 0) < 0 ||
         sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) < 0 ||
+        /* Nobody mounts it a second time: what the payload syncs need not reach the disk. */
+        sys_fsconfig(fs, FSCONFIG_SET_FLAG, "volatile", NULL, 0) < 0 ||
         sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return check(ctx, -1, "fsconfig(overlay)");
     int mnt = sys_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);

@@ -89,23 +89,24 @@ static int add_places(struct stage *s, struct err *err) {
     static const char *const places[] = {"dev", "proc"};
     struct unpack_summary sum = {0};
     struct tree tree;
-    int r = tree_init(&tree, s->tree.root, s->tree.trash, &sum);
+    int r = worktree_open(&s->tree, &tree, &sum, err);
 
     if (r < 0)
-        return err_oom(err);
+        return r;
     for (size_t i = 0; i < ARRAY_LEN(places) && r == 0; i++)
         r = tree_need_dir(&tree, places[i], 0755, err);
     tree_done(&tree);
     return r;
 }
 
-static int copy_base(struct stage *s, struct err *err) {
+static int fill_tree(struct stage *s, struct err *err) {
+    bool link = s->build->storage != BUILD_STORAGE_COPY;
     _cleanup_fd_ int from = -1;
     int r;
 
     if (s->base_stage) {
         r = stage_tree(s->base_stage, err);
-        r = r < 0 ? r : worktree_copy(&s->tree, s->base_stage->tree.root, err);
+        r = r < 0 ? r : worktree_fill(&s->tree, s->base_stage->tree.root, link, err);
         return r < 0                                                      ? r
                : json_object_update(s->owners, s->base_stage->owners) < 0 ? err_oom(err)
                                                                           : 0;
@@ -115,7 +116,7 @@ static int copy_base(struct stage *s, struct err *err) {
     from = open(s->base.root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (from < 0)
         return err_errno(err, ERR_SETUP, -errno, "", NULL, "%.200s", s->base.root);
-    return worktree_copy(&s->tree, from, err);
+    return worktree_fill(&s->tree, from, link, err);
 }
 
 /* An ordinary user's tree cannot have the owners that the layer has. */
@@ -146,10 +147,10 @@ static int apply_layers(struct stage *s, struct err *err) {
     const json_t *ids = stage_content(s);
     struct unpack_summary sum = {0};
     struct tree tree;
-    int r = tree_init(&tree, s->tree.root, s->tree.trash, &sum);
+    int r = worktree_open(&s->tree, &tree, &sum, err);
 
     if (r < 0)
-        return err_oom(err);
+        return r;
     for (; s->applied < json_array_size(s->image.layers) && r == 0; s->applied++) {
         const json_t *layer = json_array_get(s->image.layers, s->applied);
         const char *digest = json_string_value(json_object_get(layer, "digest"));
@@ -170,7 +171,7 @@ int stage_tree(struct stage *s, struct err *err) {
 
     if (s->tree.entry.fd < 0) {
         r = worktree_make(s->build->store, &s->tree, err);
-        r = r < 0 ? r : copy_base(s, err);
+        r = r < 0 ? r : fill_tree(s, err);
         s->applied = s->base_layers;
         r = r < 0 ? r : add_places(s, err);
     }
@@ -181,9 +182,34 @@ int stage_tree(struct stage *s, struct err *err) {
     return r;
 }
 
-char *stage_text(const struct stage *s, const char *path) {
-    const struct source root = {.root = s->tree.root, .what = "the image", .is_root = true};
-    _cleanup_fd_ int fd = source_open(&root, path, O_RDONLY, NULL);
+/* The stage that has files of its own, if one has. */
+static struct stage *with_files(struct stage *s) {
+    while (s->tree.entry.fd < 0 && s->base_stage &&
+           json_array_size(s->image.layers) == s->base_layers)
+        s = s->base_stage;
+    return s;
+}
+
+int stage_lower(struct stage *s, char ret[static WORKTREE_PATH_SIZE], struct err *err) {
+    struct stage *of = with_files(s);
+
+    if (of->tree.entry.fd < 0 && of->base.fd >= 0 &&
+        json_array_size(of->image.layers) == of->base_layers)
+        return str_copy(ret, WORKTREE_PATH_SIZE, of->base.root)
+                   ? 0
+                   : err_errno(err, ERR_SETUP, -ENAMETOOLONG, "", NULL, "the base image");
+    int r = stage_tree(of, err);
+    if (r == 0 && worktree_path(&of->tree, ret) < 0)
+        return err_errno(err, ERR_SETUP, -ENAMETOOLONG, "", NULL, "the work tree");
+    return r;
+}
+
+char *stage_text(struct stage *s, const char *path) {
+    char lower[WORKTREE_PATH_SIZE];
+    _cleanup_fd_ int dir =
+        stage_lower(s, lower, NULL) < 0 ? -1 : open(lower, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const struct source root = {.root = dir, .what = "the image", .is_root = true};
+    _cleanup_fd_ int fd = dir < 0 ? -1 : source_open(&root, path, O_RDONLY, NULL);
     char name[40], *text = NULL;
     struct stat st;
 
@@ -198,7 +224,7 @@ char *stage_text(const struct stage *s, const char *path) {
 /* ------------------------------------------------------------------ a step */
 
 /* Raised when the same instruction comes to make other files than it did: what is cached is of the old kind. */
-enum { STEP_FORMAT = 1 };
+enum { STEP_FORMAT = 2 };
 
 static void time_text(const struct build *b, char ret[static CACHE_TIME_SIZE]) {
     time_t now = b->epoch >= 0 ? (time_t)b->epoch : time(NULL);
@@ -213,9 +239,16 @@ json_t *stage_content(const struct stage *s) {
     return json_object_get(json_object_get(s->image.whole, "rootfs"), "diff_ids");
 }
 
-static int carry_out(struct stage *s, struct step *step, struct packed *ret, struct err *err) {
+static const struct pack_options *pack_as(const struct stage *s, struct pack_options *ret) {
+    *ret = (struct pack_options){.epoch = s->build->epoch, .owners = s->owners};
+    return ret;
+}
+
+/* In the tree, in place. */
+static int carry_inside(struct stage *s, struct step *step, struct packed *ret, struct err *err) {
     const struct timespec tick = {.tv_nsec = 20000000};
     struct snapshot after = {0};
+    struct pack_options options;
     int r = stage_tree(s, err);
 
     if (r == 0 && s->snapshot.n == 0)
@@ -225,14 +258,74 @@ static int carry_out(struct stage *s, struct step *step, struct packed *ret, str
     r = r < 0 ? r : step->carry_out(s, step->context, err);
     r = r < 0 ? r : snapshot_take(&s->tree, &after, err);
     if (r == 0)
-        r = pack_changes(s->build->store, &s->tree, &s->snapshot, &after,
-                         &(struct pack_options){.epoch = s->build->epoch, .owners = s->owners}, ret,
-                         err);
+        r = pack_changes(s->build->store, s->tree.root, &s->snapshot, &after, pack_as(s, &options),
+                         ret, err);
     snapshot_done(&s->snapshot);
     s->snapshot = after;
     if (r == 0)
         s->applied += ret->digest[0] != '\0';
     return r;
+}
+
+/* Into an upper directory. The layer is put into the tree like any other, when the tree is next wanted. */
+static int carry_over(struct stage *s, struct step *step, struct packed *ret, struct err *err) {
+    struct snapshot before = {0}, after = {0};
+    char lower[WORKTREE_PATH_SIZE];
+    struct pack_options options;
+    _cleanup_fd_ int under = -1;
+    int r = stage_lower(s, lower, err);
+
+    r = r < 0 ? r : upper_make(s->build->store, &s->upper, err);
+    r = r < 0 ? r : step->carry_out(s, step->context, err);
+    if (r == 0)
+        under = open(lower, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (r == 0 && under < 0)
+        r = err_errno(err, ERR_SETUP, -errno, "", NULL, "%.200s", lower);
+    r = r < 0 ? r : upper_changes(&s->upper, under, &before, &after, err);
+    if (r == 0)
+        r = pack_changes(s->build->store, s->upper.root, &before, &after, pack_as(s, &options), ret,
+                         err);
+    snapshot_done(&before);
+    snapshot_done(&after);
+    upper_drop(&s->upper);
+    return r;
+}
+
+/* Copies in the place of links, so that a RUN can write to them. */
+static int unshare_tree(struct stage *s, struct err *err) {
+    struct worktree linked = s->tree;
+    int r =
+        linked.entry.fd < 0 || !linked.shared ? 0 : worktree_make(s->build->store, &s->tree, err);
+
+    if (s->tree.entry.fd == linked.entry.fd)
+        return r;
+    r = r < 0 ? r : worktree_fill(&s->tree, linked.root, false, err);
+    worktree_drop(&linked);
+    snapshot_done(&s->snapshot);
+    return r;
+}
+
+static int carry_out(struct stage *s, struct step *step, struct packed *ret, struct err *err) {
+    struct build *b = s->build;
+    struct err inner = {0};
+    int r;
+
+    if (!step->boxed)
+        return carry_inside(s, step, ret, err);
+    if (b->storage != BUILD_STORAGE_COPY) {
+        r = carry_over(s, step, ret, &inner);
+        /* Only a box that could not be built is tried in another way: its command never ran. */
+        bool unable = r < 0 && strcmp(inner.control, "mount") == 0 && !b->overlay_works;
+        if (!unable || b->storage == BUILD_STORAGE_OVERLAY)
+            return r < 0 ? err_set(err, inner.kind, r, inner.control, NULL, "%s", inner.message)
+                         : r;
+        build_say(b,
+                  "mayfly: RUN writes to a copy of all files, since overlayfs cannot be had: %s\n",
+                  inner.message);
+        b->storage = BUILD_STORAGE_COPY;
+    }
+    r = unshare_tree(s, err);
+    return r < 0 ? r : carry_inside(s, step, ret, err);
 }
 
 int stage_step(struct stage *s, struct step *step, struct err *err) {
@@ -406,6 +499,26 @@ static int parse_from(struct build *b, const struct docker_line *l, struct from 
     return 0;
 }
 
+/* The base's SHELL, if it has one. */
+static int take_shell(struct stage *s, struct err *err) {
+    const json_t *list = json_object_get(s->image.config, "Shell"), *word;
+    size_t n = json_array_size(list), i;
+    const char **words = n ? arena_alloc(&s->build->arena, (n + 1) * sizeof(*words)) : NULL;
+
+    if (!n)
+        return 0;
+    if (!words)
+        return err_oom(err);
+    json_array_foreach(list, i, word) {
+        const char *text = json_string_value(word);
+        words[i] = arena_strdup(&s->build->arena, text ? text : "");
+        if (!words[i])
+            return err_oom(err);
+    }
+    s->shell = words;
+    return 0;
+}
+
 static int begin_stage(struct stage *s, const char *image, struct err *err) {
     struct build *b = s->build;
     struct err inner = {0};
@@ -422,6 +535,12 @@ static int begin_stage(struct stage *s, const char *image, struct err *err) {
         r = r < 0 ? r : built_from(&s->image, b->store, s->base.digest, &inner);
     }
     s->base_layers = json_array_size(s->image.layers);
+    if (r == 0 && json_array_size(json_object_get(s->image.config, "OnBuild")))
+        r = err_set(
+            &inner, ERR_UNSUPPORTED, -ENOTSUP, "", "write in this file what they say",
+            "%.100s has ONBUILD instructions for who builds on it, which are not carried out",
+            image);
+    r = r < 0 ? r : take_shell(s, &inner);
     return r < 0 ? build_at(b, s->from, &inner, err) : 0;
 }
 
@@ -467,7 +586,7 @@ static int find_stages(struct build *b, struct err *err) {
     for (const struct docker_line *l = b->file.lines; l < end && r == 0; l++) {
         if (l->keyword == DOCKER_ARG && b->n_stages == 0)
             r = step_arg(b, NULL, l, err);
-        if (l->keyword == DOCKER_ONBUILD || l->keyword == DOCKER_HEALTHCHECK)
+        if (l->keyword == DOCKER_ONBUILD)
             return docker_refuse(&b->file, l, err, "leave the line out",
                                  "is not supported: an OCI image has no place for it");
         if (l->keyword != DOCKER_FROM)
@@ -483,7 +602,8 @@ static int find_stages(struct build *b, struct err *err) {
                                                 .name = r < 0 ? "" : from.name,
                                                 .number = b->n_stages,
                                                 .base.fd = -1,
-                                                .tree.entry.fd = -1};
+                                                .tree.entry.fd = -1,
+                                                .upper.entry.fd = -1};
         b->n_stages++;
     }
     return r;

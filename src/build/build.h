@@ -13,6 +13,7 @@
 #include "build/expand.h"
 #include "build/image.h"
 #include "build/source.h"
+#include "build/upper.h"
 #include "build/worktree.h"
 #include "image/lease.h"
 
@@ -21,6 +22,9 @@ enum { BUILD_ARGS = 200, BUILD_STAGES = 100, BUILD_LIMITS = 16 };
 struct build_limit {
     const char *field, *value; /* of the policy of RUN's boxes */
 };
+
+/* What a RUN writes to: the upper directory of an overlay, or a copy of all files. */
+enum build_storage { BUILD_STORAGE_AUTO, BUILD_STORAGE_OVERLAY, BUILD_STORAGE_COPY };
 
 enum build_pull { BUILD_PULL_MISSING, BUILD_PULL_ALWAYS, BUILD_PULL_NEVER };
 
@@ -35,6 +39,8 @@ struct stage {
     struct stage *base_stage; /* or NULL */
     size_t base_layers;       /* of the image's layers, those that are the base's */
     struct worktree tree;     /* entry.fd -1: not needed yet */
+    struct upper
+        upper; /* of the RUN under way; entry.fd -1: there is none, or it writes to the tree in place */
     size_t applied;           /* layers that are in it */
     struct snapshot snapshot; /* of it as it is; n 0: to be taken */
     json_t *args;             /* ARG's names and values, as they are declared */
@@ -56,8 +62,11 @@ struct build {
     struct build_limit limits[BUILD_LIMITS];
     int n_limits;
     bool no_cache, quiet;
+    bool network;                   /* RUN has the host's */
+    uint64_t disk_limit, disk_used; /* bytes that RUNs may write, have written */
     enum build_pull pull;
-    int64_t epoch; /* SOURCE_DATE_EPOCH; -1: there is none */
+    enum build_storage storage; /* AUTO until it has been tried */
+    int64_t epoch;              /* SOURCE_DATE_EPOCH; -1: there is none */
     /* how far */
     json_t *global_args, *platform_args;
     struct stage stages[BUILD_STAGES];
@@ -66,6 +75,7 @@ struct build {
     int run_status;         /* of the RUN that failed; 0: none has */
     int signal;             /* that came during a RUN; 0: none */
     bool warned;            /* of what the host cannot do */
+    bool overlay_works;     /* a RUN has had one */
 };
 
 /* `b` is filled in up to `epoch`. *ret_stage is the target's, made. */
@@ -78,8 +88,11 @@ void build_done(struct build *b);
 int build_stage(struct build *b, const char *name, int before, struct stage **ret, struct err *err);
 /* Sees to it that the stage's files are there, with all layers so far. */
 int stage_tree(struct stage *s, struct err *err);
-/* A small file of the tree; NULL where there is none. Malloc'ed. */
-char *stage_text(const struct stage *s, const char *path);
+/* Where a RUN's box finds its root: the work tree, or where no step has changed a file yet, the base's own files, which
+ * only an overlay leaves as they are. */
+int stage_lower(struct stage *s, char ret[static WORKTREE_PATH_SIZE], struct err *err);
+/* A small file of the image as it is; NULL where there is none. Malloc'ed. */
+char *stage_text(struct stage *s, const char *path);
 /* What the files of the stage are, in one value: the digests of its layers. Borrowed. */
 json_t *stage_content(const struct stage *s);
 /* The variables of the instruction's words. */
@@ -91,6 +104,7 @@ struct step {
     json_t *depends; /* taken */
     int (*carry_out)(struct stage *s, void *context, struct err *err);
     void *context;
+    bool boxed; /* a RUN: what it writes may be kept apart */
 };
 int stage_step(struct stage *s, struct step *step, struct err *err);
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,7 +30,7 @@ enum { MAX_TAGS = 32, EXIT_RUN = 1 };
 
 struct request {
     const char *store, *file, *target, *platform, *pull, *network;
-    const char *memory, *cpus, *timeout, *pids, *limits;
+    const char *memory, *cpus, *timeout, *pids, *limits, *max_output, *max_disk, *storage;
     const char *tags[MAX_TAGS], *args[BUILD_ARGS];
     int n_tags, n_args;
     char names[MAX_TAGS][REFERENCE_SIZE]; /* the tags in full */
@@ -89,9 +90,12 @@ static int take_epoch(struct build *b, struct err *err) {
 /* More than a run has by default: what is built here is the operator's own. */
 static int take_limits(const struct request *q, struct build *b, struct err *err) {
     const struct build_limit limits[] = {
-        {"memory", q->memory ? q->memory : "2g"},     {"cpus", q->cpus ? q->cpus : "2"},
-        {"pids-limit", q->pids ? q->pids : "1024"},   {"timeout", q->timeout ? q->timeout : "1h"},
-        {"limits", q->limits ? q->limits : "strict"}, {"max-output", "16m"},
+        {"memory", q->memory ? q->memory : "2g"},
+        {"cpus", q->cpus ? q->cpus : "2"},
+        {"pids-limit", q->pids ? q->pids : "1024"},
+        {"timeout", q->timeout ? q->timeout : "1h"},
+        {"limits", q->limits ? q->limits : "strict"},
+        {"max-output", q->max_output ? q->max_output : "16m"},
     };
     mayfly_policy *tried = mayfly_policy_new(); /* so that what is wrong is said at once */
     struct mayfly_error e = {0};
@@ -104,6 +108,24 @@ static int take_limits(const struct request *q, struct build *b, struct err *err
     }
     mayfly_policy_free(tried);
     return r;
+}
+
+static int take_storage(const struct request *q, struct build *b, struct err *err) {
+    static const char *const names[] = {"auto", "overlay", "copy"};
+    const char *disk = q->max_disk ? q->max_disk : "10g",
+               *storage = q->storage ? q->storage : "auto";
+    size_t i = 0;
+
+    if (parse_bytes(disk, &b->disk_limit) < 0 || !b->disk_limit)
+        return err_set(err, ERR_USAGE, -EINVAL, "", "write it like 500m or 10g",
+                       "build: --max-disk: \"%.40s\" is no size", disk);
+    while (i < ARRAY_LEN(names) && strcmp(names[i], storage) != 0)
+        i++;
+    if (i == ARRAY_LEN(names))
+        return err_set(err, ERR_USAGE, -EINVAL, "", "write auto, overlay or copy",
+                       "build: --storage: \"%.40s\" is none of these", storage);
+    b->storage = (enum build_storage)i;
+    return 0;
 }
 
 static int take_request(struct request *q, struct build *b, struct err *err) {
@@ -119,10 +141,11 @@ static int take_request(struct request *q, struct build *b, struct err *err) {
             r = err_set(err, ERR_UNSUPPORTED, -ENOTSUP, "", "leave it out",
                         "build: --platform: this machine cannot run %.60s", q->platform);
     }
-    if (r == 0 && q->network && strcmp(q->network, "none") != 0)
-        r = err_set(err, ERR_UNSUPPORTED, -ENOTSUP, "",
-                    "fetch what RUN needs before, and COPY it into the image",
-                    "build: --network=%.40s: a box has no network", q->network);
+    b->network = q->network && strcmp(q->network, "host") == 0;
+    if (r == 0 && q->network && !b->network && strcmp(q->network, "none") != 0)
+        r = err_set(err, ERR_USAGE, -EINVAL, "", "write none, which is the default, or host",
+                    "build: --network: \"%.40s\" is neither", q->network);
+    r = r < 0 ? r : take_storage(q, b, err);
     if (r == 0 && q->pull && strcmp(q->pull, "missing") != 0 && strcmp(q->pull, "always") != 0 &&
         strcmp(q->pull, "never") != 0)
         r = err_set(err, ERR_USAGE, -EINVAL, "", "write missing, always or never",
@@ -255,14 +278,32 @@ static int make(struct build *b, struct request *q, const char *dir, struct err 
     return r;
 }
 
+/* A user namespace with one id, the caller's own: in it a user has root's rights over his own files, whatever mode a RUN
+ * gave them. Where there is none to be had there is no box either, which says more of it. */
+static int own_namespace(struct err *err) {
+    unsigned uid = geteuid(), gid = getegid();
+    char uids[40], gids[40];
+
+    (void)snprintf(uids, sizeof(uids), "%u %u 1", uid, uid);
+    (void)snprintf(gids, sizeof(gids), "%u %u 1", gid, gid);
+    if (unshare(CLONE_NEWUSER) < 0)
+        return 0;
+    int r = file_write_at(AT_FDCWD, "/proc/self/setgroups", "deny", 4);
+    r = r < 0 && r != -ENOENT ? r
+                              : file_write_at(AT_FDCWD, "/proc/self/uid_map", uids, strlen(uids));
+    r = r < 0 ? r : file_write_at(AT_FDCWD, "/proc/self/gid_map", gids, strlen(gids));
+    return r < 0 ? err_errno(err, ERR_SETUP, r, "user", NULL, "build: a user namespace") : 0;
+}
+
 /* As a user, what limits take is asked of systemd, as for any run; and the box's ids are one, the caller's own, whose
  * files the work tree's are: newuidmap is not to be used, which no_new_privs sees to. */
-static void prepare(void) {
+static int prepare(struct err *err) {
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* or libarchive finds no text in names that are UTF-8 */
     if (geteuid() == 0)
-        return;
+        return 0;
     (void)mayfly_delegate(NULL, NULL, NULL);
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return own_namespace(err);
 }
 
 int fetch_build(int argc, char **argv) {
@@ -287,6 +328,9 @@ int fetch_build(int argc, char **argv) {
                                       {"--timeout", 0, NULL, &q->timeout},
                                       {"--pids-limit", 0, NULL, &q->pids},
                                       {"--limits", 0, NULL, &q->limits},
+                                      {"--max-output", 0, NULL, &q->max_output},
+                                      {"--max-disk", 0, NULL, &q->max_disk},
+                                      {"--storage", 0, NULL, &q->storage},
                                       {"--no-cache", 0, &q->no_cache, NULL},
                                       {"--quiet", 'q', &q->quiet, NULL},
                                       {"--json", 0, &q->json, NULL},
@@ -304,8 +348,8 @@ int fetch_build(int argc, char **argv) {
                       : "build: from what? name the directory of the Dockerfile, such as .");
     r = r < 0 ? r : take_request(q, b, &err);
     if (r == 0) {
-        prepare();
-        r = make(b, q, argv[0], &err);
+        r = prepare(&err);
+        r = r < 0 ? r : make(b, q, argv[0], &err);
     } else {
         json_decref(b->build_args);
     }

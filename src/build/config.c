@@ -1,12 +1,13 @@
 /*
  * config.c: the instructions that say how the image is run. No file changes by them.
  *
- * Kept in the image and not acted on here: EXPOSE, STOPSIGNAL and VOLUME, which other runtimes read; MAINTAINER, as the
- * config's author.
+ * Kept in the image and not acted on here: EXPOSE, HEALTHCHECK, STOPSIGNAL and VOLUME, which other runtimes read;
+ * MAINTAINER, as the config's author.
  */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/units.h"
 #include "build/build.h"
@@ -107,10 +108,94 @@ static int set_shell(struct stage *s, const struct docker_line *l, struct err *e
         return err_set(err, ERR_USAGE, -EINVAL, "", "write SHELL [\"/bin/sh\", \"-c\"]",
                        "takes the JSON form only");
     s->shell = l->json;
-    return 0;
+    return built_set(&s->image, "Shell", built_list(l->json), err);
 }
 
 /* ------------------------------------------------------------------ what is kept for others */
+
+/* As Go writes it, "1m30s", in nanoseconds. */
+static int parse_span(const char *text, int64_t *ret) {
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"h", 3600e9}, {"m", 60e9}, {"s", 1e9}};
+    double sum = 0;
+
+    if (!*text)
+        return -EINVAL;
+    while (*text) {
+        char *end = NULL;
+        size_t digits = strspn(text, "0123456789."), i = 0;
+        double n = digits ? strtod(text, &end) : -1;
+        if (n < 0 || end != text + digits)
+            return -EINVAL;
+        while (i < ARRAY_LEN(units) && strncmp(end, units[i].unit, strlen(units[i].unit)) != 0)
+            i++;
+        if (i == ARRAY_LEN(units))
+            return -EINVAL;
+        text = end + strlen(units[i].unit);
+        sum += n * units[i].ns;
+    }
+    if (sum > 1e18)
+        return -EINVAL;
+    *ret = (int64_t)sum;
+    return 0;
+}
+
+/* HEALTHCHECK's options, by the names that the image's config has for them. */
+static int health_options(const struct docker_line *l, json_t *health, struct err *err) {
+    static const char *const names[][2] = {{"interval", "Interval"},
+                                           {"timeout", "Timeout"},
+                                           {"start-period", "StartPeriod"},
+                                           {"start-interval", "StartInterval"},
+                                           {"retries", "Retries"}};
+    uint32_t count;
+    int64_t span;
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        const char *value = docker_flag(l, names[i][0]);
+        bool times = i == ARRAY_LEN(names) - 1;
+        if (!value)
+            continue;
+        if (times ? parse_u32(value, &count) : parse_span(value, &span))
+            return err_set(err, ERR_USAGE, -EINVAL, "", times ? NULL : "write it like 30s or 1m30s",
+                           "--%s=%.40s is no %s", names[i][0], value, times ? "number" : "time");
+        if (json_object_set_new(health, names[i][1],
+                                json_integer(times ? (json_int_t)count : (json_int_t)span)) < 0)
+            return err_oom(err);
+    }
+    return 0;
+}
+
+/* NONE, or CMD and a command in either form. No box acts on it; Docker and Podman do. */
+static int set_health(struct stage *s, const struct docker_line *l, struct err *err) {
+    size_t len = strcspn(l->text, " \t");
+    const char *rest = l->text + len + strspn(l->text + len, " \t");
+    bool none = len == 4 && strncasecmp(l->text, "NONE", 4) == 0 && !*rest;
+    json_t *health = none ? json_pack("{s[s]}", "Test", "NONE") : json_object(), *test = NULL;
+
+    if (!none && (len != 3 || strncasecmp(l->text, "CMD", 3) != 0 || !*rest)) {
+        json_decref(health);
+        return err_set(err, ERR_USAGE, -EINVAL, "",
+                       "write HEALTHCHECK CMD COMMAND, or HEALTHCHECK NONE",
+                       "\"%.60s\" is not understood", l->text);
+    }
+    if (!none) {
+        test = *rest == '[' ? json_loads(rest, 0, NULL) : NULL;
+        if (json_is_array(test) && json_array_insert_new(test, 0, json_string("CMD")) == 0) {
+            (void)json_object_set_new(health, "Test", test);
+        } else {
+            json_decref(test);
+            (void)json_object_set_new(health, "Test", json_pack("[s s]", "CMD-SHELL", rest));
+        }
+    }
+    int r = health_options(l, health, err);
+    if (r < 0) {
+        json_decref(health);
+        return r;
+    }
+    return built_set(&s->image, "Healthcheck", health, err);
+}
 
 /* "80", "80/udp", "8000-8010". */
 static int expose(struct stage *s, const char *word, struct err *err) {
@@ -164,7 +249,8 @@ static int keep_words(struct stage *s, const struct docker_line *l, struct err *
 }
 
 static int keep_text(struct stage *s, const struct docker_line *l, struct err *err) {
-    const char *text = unquoted(s, l->text, err);
+    /* Docker takes no variables there. */
+    const char *text = l->keyword == DOCKER_MAINTAINER ? l->text : unquoted(s, l->text, err);
 
     if (!text)
         return err->code;
@@ -194,6 +280,9 @@ int step_config(struct stage *s, const struct docker_line *l, struct err *err) {
     case DOCKER_ENTRYPOINT:
         r = set_command(s, l, &inner);
         break;
+    case DOCKER_HEALTHCHECK:
+        r = set_health(s, l, &inner);
+        break;
     case DOCKER_SHELL:
         r = set_shell(s, l, &inner);
         break;
@@ -222,10 +311,9 @@ static int make_workdir(struct stage *s, void *path, struct err *err) {
 
     int r = stage_need_dirs(s, (const char *)path + 1, true, err);
 
+    r = r < 0 ? r : worktree_open(&s->tree, &tree, &sum, err);
     if (r < 0)
         return r;
-    if (tree_init(&tree, s->tree.root, s->tree.trash, &sum) < 0)
-        return err_oom(err);
     r = tree_need_dir(&tree, (const char *)path + 1, 0755, err);
     tree_done(&tree);
     return r;

@@ -2,7 +2,7 @@
  * copy.c: COPY and ADD: files of the context, of another stage or of another image, put into the work tree.
  *
  * The tree's own functions put them there, the ones that hostile layers go through: no link in the image leads a write
- * out of it. What ADD does beyond COPY (URLs, archives unpacked) is refused.
+ * out of it. ADD unpacks archives (see extract.h); its URLs are refused.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,7 @@
 
 #include "base/fd.h"
 #include "build/build.h"
+#include "build/extract.h"
 #include "fetch/tree.h"
 #include "lib/image_use.h"
 #include "linux/sys.h"
@@ -28,14 +29,14 @@ struct copy {
     const char **words; /* sources, as they are written; ended by NULL */
     size_t n_words;
     const char *to; /* below the root, plainly written; "": the root */
-    bool to_dir;    /* it ends with a slash, or there are several sources */
+    bool to_dir;    /* it ends with a slash */
     const char *chown;
     int chmod; /* -1: as they are */
 };
 
 /* ------------------------------------------------------------------ into the tree */
 
-static int owner_of(const struct stage *s, const struct copy *c, struct tree_owner *ret,
+static int owner_of(struct stage *s, const struct copy *c, struct tree_owner *ret,
                     struct err *err) {
     uint32_t uid = 0, gid = 0;
 
@@ -185,11 +186,53 @@ static int join(const char *a, const char *b, char ret[PATH_MAX], struct err *er
                : err_set(err, ERR_USAGE, -ENAMETOOLONG, "", NULL, "%.200s: too long", b);
 }
 
+/* What an archive has that no image gets is told. */
+static void say_left_out(const struct build *b, const char *name,
+                         const struct unpack_summary *sum) {
+    if (sum->devices || sum->setid || sum->filecaps)
+        build_say(b,
+                  "mayfly: warning: %s: left out: %llu device files, %llu setuid and setgid bits, "
+                  "%llu file "
+                  "capabilities\n",
+                  name, (unsigned long long)sum->devices, (unsigned long long)sum->setid,
+                  (unsigned long long)sum->filecaps);
+}
+
+/* 1: it was an archive. The tree is handed to another process meanwhile: what this one remembers of it is old then. */
+static int put_archive(struct put *p, const struct source_match *m, struct err *err) {
+    const struct copy *c = p->copy;
+    struct build *b = p->stage->build;
+    const struct extract x = {.to = c->to,
+                              .owner = c->chown ? &p->owner : NULL,
+                              .limit_bytes = b->disk_limit,
+                              .owners = p->stage->owners};
+    struct unpack_summary sum = {0};
+    _cleanup_fd_ int fd = source_open(&c->source, c->list.items[m->first].from, O_RDONLY, err);
+
+    if (fd < 0 || !extract_is_candidate(fd))
+        return fd < 0 ? fd : 0;
+    int r = stage_need_dirs(p->stage, c->to, true, err);
+    r = r < 0 ? r : tree_finish(&p->tree, err);
+    tree_done(&p->tree);
+    r = r < 0 ? r : extract(&p->stage->tree, fd, &x, &sum, err);
+    if (r == 1 && c->chmod >= 0)
+        r = err_set(err, ERR_USAGE, -EINVAL, "", "leave it out",
+                    "--chmod: an archive has modes of its own");
+    if (r == 1)
+        say_left_out(b, m->path, &sum);
+    int again = worktree_open(&p->stage->tree, &p->tree, &p->sum, r < 0 ? NULL : err);
+    return r < 0 ? r : again < 0 ? again : r;
+}
+
 static int put_match(struct put *p, const struct source_match *m, bool into_dir, struct err *err) {
     const struct copy *c = p->copy;
     const char *slash = strrchr(m->path, '/'), *name = slash ? slash + 1 : m->path;
     char base[PATH_MAX], to[PATH_MAX];
-    int r = join(c->to, into_dir && !m->is_dir ? name : "", base, err);
+    int r = c->line->keyword == DOCKER_ADD && !m->is_dir ? put_archive(p, m, err) : 0;
+
+    if (r != 0)
+        return r < 0 ? r : 0;
+    r = join(c->to, into_dir && !m->is_dir ? name : "", base, err);
 
     for (size_t k = m->first; k < m->first + m->n && r == 0; k++) {
         const struct source_item *i = &c->list.items[k];
@@ -252,7 +295,10 @@ static int find_files(struct copy *c, struct err *err) {
 
     for (size_t i = 0; i < c->n_words && r == 0; i++)
         r = source_find(&c->source, c->words[i], &c->list, err);
-    c->to_dir |= c->list.n_matches > 1;
+    if (r == 0 && c->list.n_matches > 1 && !c->to_dir)
+        return err_set(err, ERR_USAGE, -EINVAL, "", "end the destination with a slash",
+                       "%zu files match, and /%.100s says nothing of a directory",
+                       c->list.n_matches, c->to);
     return r;
 }
 
@@ -267,27 +313,15 @@ static int carry_out(struct stage *s, void *context, struct err *err) {
     }
     if (r == 0 && c->source.is_root)
         r = find_files(c, err);
+    r = r < 0 ? r : worktree_open(&s->tree, &p.tree, &p.sum, err);
     if (r < 0)
         return r;
-    if (tree_init(&p.tree, s->tree.root, s->tree.trash, &p.sum) < 0)
-        return err_oom(err);
     r = put_all(&p, err);
     tree_done(&p.tree);
     return r;
 }
 
 /* ------------------------------------------------------------------ the instruction */
-
-static bool is_archive(const char *path) {
-    static const char *const ends[] = {".tar",     ".tar.gz", ".tgz",     ".tar.xz",
-                                       ".tar.bz2", ".txz",    ".tar.zst", ".tbz2"};
-    size_t len = strlen(path);
-
-    for (size_t i = 0; i < ARRAY_LEN(ends); i++)
-        if (len > strlen(ends[i]) && strcasecmp(path + len - strlen(ends[i]), ends[i]) == 0)
-            return true;
-    return false;
-}
 
 static int check_word(const struct stage *s, const struct docker_line *l, const char *word,
                       struct err *err) {
@@ -296,9 +330,6 @@ static int check_word(const struct stage *s, const struct docker_line *l, const 
     if (strstr(word, "://") || strncmp(word, "git@", 4) == 0)
         return docker_refuse(d, l, err, "download it first, and COPY it",
                              "%.100s: only local files are supported", word);
-    if (l->keyword == DOCKER_ADD && is_archive(word))
-        return docker_refuse(d, l, err, "COPY it, and RUN tar; or unpack it in the context",
-                             "%.100s: archives are not unpacked here", word);
     return 0;
 }
 
@@ -338,8 +369,11 @@ static int take_words(const struct stage *s, struct copy *c, struct err *err) {
     const char *to = c->words[--c->n_words];
     size_t len = strlen(to);
     c->words[c->n_words] = NULL;
-    c->to_dir =
-        !len || to[len - 1] == '/' || strcmp(to, ".") == 0 || c->n_words + l->n_heredocs > 1;
+    c->to_dir = !len || to[len - 1] == '/' || strcmp(to, ".") == 0;
+    if (!c->to_dir && c->n_words + l->n_heredocs > 1)
+        return docker_refuse(&s->build->file, l, err, "end the destination with a slash",
+                             "%zu sources go into a directory, and %.100s says nothing of one",
+                             c->n_words + l->n_heredocs, to);
     to = stage_path(s, to);
     c->to = to ? to + 1 : NULL;
     return c->to ? 0 : docker_refuse(&s->build->file, l, err, NULL, "the destination is too long");
@@ -363,7 +397,7 @@ static int take_flags(const struct stage *s, struct copy *c, struct err *err) {
     if (chmod) {
         char *end = NULL;
         unsigned long mode = strtoul(chmod, &end, 8);
-        if (!*chmod || *end || mode > 0777 || strspn(chmod, "01234567") != strlen(chmod))
+        if (!*chmod || *end || mode > 01777 || strspn(chmod, "01234567") != strlen(chmod))
             return docker_refuse(&s->build->file, c->line, err, "write it like 644 or 0755",
                                  "--chmod=%.40s is no mode", chmod);
         c->chmod = (int)mode;
@@ -412,7 +446,8 @@ static int make_step(struct stage *s, struct copy *c, json_t *files, struct err 
         .line = c->line,
         .created_by = arena_printf(&s->build->arena, "%s %s", docker_keyword_name(c->line->keyword),
                                    c->line->said),
-        .depends = json_pack("{ss sb ss si so so so}", "copy", c->to, "dir", c->to_dir, "chown",
+        .depends = json_pack("{ss sb sb ss si so so so}", "copy", c->to, "add",
+                             c->line->keyword == DOCKER_ADD, "dir", c->to_dir, "chown",
                              c->chown ? c->chown : "", "chmod", c->chmod, "words",
                              built_list(c->words), "files", files, "bodies", bodies_of(s, c->line)),
         .carry_out = carry_out,

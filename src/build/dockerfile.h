@@ -22,10 +22,10 @@ enum docker_keyword {
     DOCKER_ENV,
     DOCKER_EXPOSE,
     DOCKER_FROM,
-    DOCKER_HEALTHCHECK, /* refused, as is ONBUILD */
+    DOCKER_HEALTHCHECK,
     DOCKER_LABEL,
     DOCKER_MAINTAINER,
-    DOCKER_ONBUILD,
+    DOCKER_ONBUILD, /* refused */
     DOCKER_RUN,
     DOCKER_SHELL,
     DOCKER_STOPSIGNAL,
@@ -35,7 +35,7 @@ enum docker_keyword {
     DOCKER__N,
 };
 
-enum { DOCKER_FLAGS = 4, DOCKER_BYTES = 1 << 20, DOCKER_LINES = 2000, DOCKER_WORDS = 1000 };
+enum { DOCKER_FLAGS = 5, DOCKER_BYTES = 1 << 20, DOCKER_LINES = 2000, DOCKER_WORDS = 1000 };
 
 struct docker_flag {
     const char *name, *value; /* "from", "build"; value "" where there is none */

@@ -21,7 +21,7 @@
 #include "base/banned.h"
 
 struct pack {
-    const struct worktree *worktree;
+    int root; /* of the files */
     const struct pack_options *options;
     struct archive *tar, *gzip;
     struct archive_entry_linkresolver *links;
@@ -119,8 +119,7 @@ static int put_header(struct pack *p, struct archive_entry *e, const char *path)
 }
 
 static int put_content(struct pack *p, const struct snapshot_entry *s) {
-    _cleanup_fd_ int fd =
-        openat(p->worktree->root, s->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    _cleanup_fd_ int fd = openat(p->root, s->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     char chunk[64 << 10];
     int64_t left = s->size;
     ssize_t n = 0;
@@ -150,7 +149,7 @@ static int put_entry(struct pack *p, const struct snapshot_entry *s) {
                     "%.200s: no layer can hold a file whose name begins with .wh.", s->path);
     describe(p, e, s);
     if (r == 0 && S_ISLNK(s->mode)) {
-        ssize_t n = readlinkat(p->worktree->root, s->path, link, sizeof(link) - 1);
+        ssize_t n = readlinkat(p->root, s->path, link, sizeof(link) - 1);
         link[n < 0 ? 0 : n] = '\0';
         r = n < 0 ? failed(p, -errno, s->path) : 0;
         archive_entry_copy_symlink(e, link);
@@ -253,7 +252,7 @@ static int finish(struct pack *p, struct packed *ret) {
     return blob_commit_as(TAKE_PTR(p->blob), ret->digest, &ret->size, p->err);
 }
 
-int pack_changes(struct store *s, const struct worktree *w, const struct snapshot *before,
+int pack_changes(struct store *s, int root, const struct snapshot *before,
                  const struct snapshot *after, const struct pack_options *options,
                  struct packed *ret, struct err *err) {
     size_t n = 0;
@@ -262,7 +261,7 @@ int pack_changes(struct store *s, const struct worktree *w, const struct snapsho
     (void)walk(NULL, before, after, &n);
     if (n == 0)
         return 0;
-    struct pack p = {.worktree = w,
+    struct pack p = {.root = root,
                      .options = options,
                      .tar = archive_write_new(),
                      .gzip = archive_write_new(),

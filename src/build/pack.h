@@ -24,7 +24,7 @@ struct pack_options {
     const json_t *owners; /* path: [uid, gid], of what an ordinary user could not give its owner */
 };
 
-int pack_changes(struct store *s, const struct worktree *w, const struct snapshot *before,
+int pack_changes(struct store *s, int root, const struct snapshot *before,
                  const struct snapshot *after, const struct pack_options *options,
                  struct packed *ret, struct err *err);
 

@@ -2,18 +2,23 @@
  * run.c: RUN: a command in a box whose root is the work tree.
  *
  * The box is the one every run has, with two differences, which the policy's field `build` makes: what is written to the
- * root stays, and uid 0 has the rights over files that installing takes. There is no network in it, and nothing of the
- * context or the host.
+ * root stays, and uid 0 has the rights over files that installing takes. Nothing of the context or the host is in it,
+ * and there is no network, unless --network=host was asked for on the command line.
  */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/units.h"
 #include "build/build.h"
+#include "build/names.h"
+#include "build/quota.h"
+#include "lib/building.h"
 #include "mayfly.h"
 
 #include "base/banned.h"
@@ -21,6 +26,8 @@
 struct run {
     json_t *argv, *env; /* lists */
     const char *user, *workdir;
+    bool network;
+    int line;
 };
 
 /* ------------------------------------------------------------------ what is run */
@@ -119,7 +126,7 @@ static int set_command(mayfly_policy *p, const json_t *list, struct err *err) {
 }
 
 /* The directory that passwd(5) has for the user, by name or number; "/" for who is not in it. */
-static int set_home(mayfly_policy *p, const struct stage *s, const char *user, struct err *err) {
+static int set_home(mayfly_policy *p, struct stage *s, const char *user, struct err *err) {
     _cleanup_free_ char *passwd = stage_text(s, "etc/passwd");
     char *save = NULL, *fields[7], home[300];
     size_t len = strcspn(user, ":");
@@ -143,22 +150,53 @@ static int set_home(mayfly_policy *p, const struct stage *s, const char *user, s
     return set(p, "env", home, err);
 }
 
-static int fill(mayfly_policy *p, const struct stage *s, const struct run *run, struct err *err) {
+/* Where the root is, and where what is written to it goes. */
+static int set_root(mayfly_policy *p, struct stage *s, struct err *err) {
+    char root[WORKTREE_PATH_SIZE], upper[WORKTREE_PATH_SIZE];
+    struct mayfly_error e = {0};
+    int r = stage_lower(s, root, err);
+
+    r = r < 0 ? r : set(p, "build", "true", err);
+    r = r < 0 ? r : set(p, "rootfs", root, err);
+    if (r < 0 || s->upper.entry.fd < 0)
+        return r;
+    return upper_path(&s->upper, upper) < 0 || policy_write_to(p, upper, &e) < 0 ? err_oom(err) : 0;
+}
+
+/* What the command line says of proxies is for every RUN and for no image: Docker takes these names without an ARG. */
+static int set_proxies(mayfly_policy *p, const struct build *b, struct err *err) {
+    static const char *const names[] = {"HTTP_PROXY", "HTTPS_PROXY", "FTP_PROXY",   "NO_PROXY",
+                                        "ALL_PROXY",  "http_proxy",  "https_proxy", "ftp_proxy",
+                                        "no_proxy",   "all_proxy"};
+    _cleanup_buf_ struct buf text = {0};
+    int r = 0;
+
+    for (size_t i = 0; i < ARRAY_LEN(names) && r == 0; i++) {
+        const char *value = json_string_value(json_object_get(b->build_args, names[i]));
+        if (!value)
+            continue;
+        text.len = 0;
+        buf_printf(&text, "%s=%s", names[i], value);
+        r = text.failed ? err_oom(err) : set(p, "env", text.data, err);
+        (void)json_object_set_new(b->used_args, names[i], json_true());
+    }
+    return r;
+}
+
+static int fill(mayfly_policy *p, struct stage *s, const struct run *run, struct err *err) {
     const struct build *b = s->build;
-    char root[WORKTREE_PATH_SIZE], epoch[64];
+    char epoch[64];
     const json_t *e;
     size_t i;
-    int r = worktree_path(&s->tree, root);
+    int r = set_root(p, s, err);
 
-    r = r < 0 ? err_errno(err, ERR_SETUP, r, "", NULL, "the work tree")
-              : set(p, "build", "true", err);
-    r = r < 0 ? r : set(p, "rootfs", root, err);
     r = r < 0 ? r : set(p, "user", run->user, err);
     r = r < 0 ? r : set(p, "workdir", run->workdir, err);
     for (int k = 0; k < b->n_limits && r == 0; k++)
         r = set(p, b->limits[k].field, b->limits[k].value, err);
     /* What the image sets wins. */
     r = r < 0 ? r : set_home(p, s, run->user, err);
+    r = r < 0 ? r : set_proxies(p, b, err);
     if (r == 0 && b->epoch >= 0) { /* so that Python's byte code goes by content, not by time */
         (void)snprintf(epoch, sizeof(epoch), "SOURCE_DATE_EPOCH=%lld", (long long)b->epoch);
         r = set(p, "env", epoch, err);
@@ -176,19 +214,57 @@ static void warn(struct build *b, const mayfly_result *result) {
     b->warned |= result->n_warnings > 0;
 }
 
-static int judge(struct build *b, const mayfly_result *result, struct err *err) {
-    const char *hint = result->n_hints ? result->hints[0] : NULL;
+/* A line of ours begins at the margin, and what is not shown is said. */
+static void end_output(struct build *b, const struct mayfly_stream *out) {
+    char shown[32];
 
+    if (b->quiet)
+        return;
+    if (out->len && out->data[out->len - 1] != '\n')
+        build_say(b, "\n");
+    if (out->truncated)
+        build_say(b, "mayfly: warning: %s of RUN's output are not shown; --max-output takes more\n",
+                  format_bytes(out->total - out->len, shown, sizeof(shown)));
+}
+
+static const char *limit_of(const struct build *b, const char *field) {
+    for (int i = 0; i < b->n_limits; i++)
+        if (strcmp(b->limits[i].field, field) == 0)
+            return b->limits[i].value;
+    return "?";
+}
+
+/* How a command that ran has failed. */
+static int say_end(const struct build *b, const mayfly_result *result, struct err *err) {
+    const char *hint = result->n_hints ? result->hints[0] : NULL, *name;
+
+    switch (result->outcome) {
+    case MAYFLY_EXITED:
+        return err_set(err, ERR_USAGE, -ECANCELED, "", hint, "exited with %d", result->exit_code);
+    case MAYFLY_SIGNALED:
+        name = sigabbrev_np(result->signal);
+        return err_set(err, ERR_USAGE, -ECANCELED, "", hint, "was ended by signal %d%s%s%s",
+                       result->signal, name ? " (SIG" : "", name ? name : "", name ? ")" : "");
+    case MAYFLY_TIMED_OUT:
+        return err_set(err, ERR_USAGE, -ETIME, "", "give it more with --timeout",
+                       "took longer than %s", limit_of(b, "timeout"));
+    case MAYFLY_OOM_KILLED:
+        return err_set(err, ERR_USAGE, -ENOMEM, "", "give it more with --memory",
+                       "used more memory than %s", limit_of(b, "memory"));
+    default:
+        return err_set(err, ERR_USAGE, -ECANCELED, "", hint, "did not run to its end");
+    }
+}
+
+static int judge(struct build *b, const mayfly_result *result, struct err *err) {
     if (result->outcome == MAYFLY_EXITED && result->exit_code == 0)
         return 0;
-    b->run_status = result->exit_code > 0 ? result->exit_code : 1;
+    if (result->outcome != MAYFLY_SETUP_FAILED || result->exit_code > 0)
+        b->run_status = result->exit_code > 0 ? result->exit_code : 1;
     if (result->outcome == MAYFLY_SETUP_FAILED)
         return err_set(err, ERR_USAGE, -ENOENT, result->error.control, NULL, "%s",
                        result->error.message);
-    if (result->outcome == MAYFLY_EXITED)
-        return err_set(err, ERR_USAGE, -ECANCELED, "", hint, "exited with %d", result->exit_code);
-    return err_set(err, ERR_USAGE, -ECANCELED, "", hint, "%s",
-                   mayfly_outcome_name(result->outcome));
+    return say_end(b, result, err);
 }
 
 /* The terminal's signals end the box first, and then us, so that nothing stays of either. */
@@ -203,21 +279,50 @@ static int watch_signals(sigset_t *ret_before) {
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int run_box(struct build *b, const mayfly_policy *p, struct err *err) {
+/* Of two descriptors, as one that is readable when either is. */
+static int either(int a, int b) {
+    struct epoll_event e = {.events = EPOLLIN};
+    int fd = epoll_create1(EPOLL_CLOEXEC);
+
+    if (fd >= 0 && ((a >= 0 && epoll_ctl(fd, EPOLL_CTL_ADD, a, &e) < 0) ||
+                    (b >= 0 && epoll_ctl(fd, EPOLL_CTL_ADD, b, &e) < 0)))
+        fd_close(&fd);
+    return fd;
+}
+
+static int over_quota(struct build *b, struct err *err) {
+    char limit[32];
+
+    b->run_status = 1;
+    return err_set(err, ERR_USAGE, -EDQUOT, "", "allow more with --max-disk",
+                   "has written more to disk than the %s that all RUNs may together",
+                   format_bytes(b->disk_limit, limit, sizeof(limit)));
+}
+
+/* `written`: where the files are that the box writes. */
+static int run_box(struct build *b, const mayfly_policy *p, int written, struct err *err) {
     struct mayfly_error e = {0};
     mayfly_result *result = NULL;
+    struct quota quota;
     sigset_t before;
+    uint64_t bytes = 0;
     _cleanup_fd_ int signals = watch_signals(&before);
+    int r = quota_begin(&quota, written, b->disk_limit - MIN(b->disk_used, b->disk_limit), err);
+    _cleanup_fd_ int cancel = r < 0 ? -1 : either(signals, quota.full_fd);
     const struct mayfly_input input = {.stdout_fd = b->quiet ? 0 : STDERR_FILENO,
                                        .stderr_fd = b->quiet ? 0 : STDERR_FILENO,
-                                       .cancel_fd = signals};
-    int r = mayfly_run(p, &input, &result, &e);
+                                       .cancel_fd = cancel};
 
-    if (r < 0) {
-        r = err_set(err, ERR_SETUP, r, e.control, NULL, "%s", e.message);
-    } else {
+    int code = r < 0 ? r : mayfly_run(p, &input, &result, &e);
+    int over = r < 0 ? 0 : quota_end(&quota, &bytes);
+    b->disk_used += bytes;
+    if (r == 0 && code < 0) {
+        r = err_set(err, (enum err_kind)e.kind, code, e.control, NULL, "%s", e.message);
+    } else if (r == 0) {
+        end_output(b, &result->out);
+        end_output(b, &result->err);
         warn(b, result);
-        r = judge(b, result, err);
+        r = over < 0 ? over_quota(b, err) : judge(b, result, err);
         if (r < 0 && b->quiet)
             (void)fprintf(stderr, "%s%s", result->out.data, result->err.data);
     }
@@ -229,35 +334,71 @@ static int run_box(struct build *b, const mayfly_policy *p, struct err *err) {
     return r < 0 || !b->signal ? r : err_set(err, ERR_SETUP, -EINTR, "", NULL, "ended by a signal");
 }
 
-static int carry_out(struct stage *s, void *context, struct err *err) {
+static int run_in(struct stage *s, const struct run *run, struct err *err) {
+    bool over = s->upper.entry.fd >= 0;
+    struct names names = {0};
     mayfly_policy *p = mayfly_policy_new();
-    int r = p ? fill(p, s, context, err) : err_oom(err);
+    int r = p ? 0 : err_oom(err);
 
-    r = r < 0 ? r : run_box(s->build, p, err);
+    if (r == 0 && run->network) {
+        build_say(s->build, "%s:%d: with the host's network\n", s->build->file.name, run->line);
+        policy_share_network(p);
+        r = stage_tree(s, err);
+        r = r < 0 ? r : names_put(&names, &s->tree, err);
+        for (size_t i = 0; i < NAMES_FILES && r == 0; i++)
+            if (names.volume[i])
+                r = set(p, "volume", names.volume[i], err);
+    }
+    r = r < 0 ? r : fill(p, s, run, err);
+    r = r < 0 ? r : run_box(s->build, p, over ? s->upper.root : s->tree.root, err);
+    s->build->overlay_works |= over && (r == 0 || s->build->run_status);
+    names_take(&names);
     mayfly_policy_free(p);
     return r;
 }
 
-int step_run(struct stage *s, const struct docker_line *l, struct err *err) {
-    const char *network = docker_flag(l, "network"), *user = built_text(&s->image, "User"),
-               *dir = built_text(&s->image, "WorkingDir");
-    struct err inner = {0};
-    struct run run = {.user = *user ? user : "0", .workdir = *dir == '/' ? dir : "/"};
+static int carry_out(struct stage *s, void *context, struct err *err) {
+    return run_in(s, context, err);
+}
 
-    if (network && strcmp(network, "none") != 0)
-        return docker_refuse(&s->build->file, l, err,
-                             "fetch what it needs before, and COPY it into the image",
-                             "--network=%.40s: a box has no network", network);
+/* RUN's own word counts where the command line allows it. */
+static int take_network(const struct stage *s, const struct docker_line *l, bool *ret,
+                        struct err *err) {
+    const char *asked = docker_flag(l, "network");
+    bool allowed = s->build->network;
+
+    *ret = allowed && (!asked || strcmp(asked, "none") != 0);
+    if (!asked || strcmp(asked, "default") == 0 || strcmp(asked, "none") == 0 ||
+        (allowed && strcmp(asked, "host") == 0))
+        return 0;
+    if (strcmp(asked, "host") == 0)
+        return docker_refuse(
+            &s->build->file, l, err,
+            "build with --network=host, or fetch what it needs before, and COPY it",
+            "--network=host: is not allowed by the command line");
+    return docker_refuse(&s->build->file, l, err, NULL, "--network=%.40s: takes none or host",
+                         asked);
+}
+
+int step_run(struct stage *s, const struct docker_line *l, struct err *err) {
+    const char *user = built_text(&s->image, "User"), *dir = built_text(&s->image, "WorkingDir");
+    struct err inner = {0};
+    struct run run = {
+        .user = *user ? user : "0", .workdir = *dir == '/' ? dir : "/", .line = l->line};
+
+    if (take_network(s, l, &run.network, err) < 0)
+        return err->code;
     run.argv = argv_of(s, l, &inner);
     run.env = run.argv ? env_of(s) : NULL;
     struct step step = {
         .line = l,
         .created_by = arena_printf(&s->build->arena, "RUN %s", l->said),
-        .depends = run.env ? json_pack("{sO sO ss ss}", "run", run.argv, "env", run.env, "user",
-                                       run.user, "workdir", run.workdir)
+        .depends = run.env ? json_pack("{sO sO ss ss sb}", "run", run.argv, "env", run.env, "user",
+                                       run.user, "workdir", run.workdir, "network", run.network)
                            : NULL,
         .carry_out = carry_out,
         .context = &run,
+        .boxed = true,
     };
     int r = inner.code ? err_set(err, inner.kind, inner.code, "", NULL, "%s", inner.message)
             : step.depends && step.created_by ? stage_step(s, &step, err)

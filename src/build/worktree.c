@@ -46,6 +46,15 @@ void worktree_drop(struct worktree *w) {
     w->entry.fd = -1;
 }
 
+int worktree_open(struct worktree *w, struct tree *ret, struct unpack_summary *sum,
+                  struct err *err) {
+    if (tree_init(ret, w->root, w->trash, sum) < 0)
+        return err_oom(err);
+    /* What the ones before have thrown away still has its number. */
+    ret->trashed = w->opened++ * (1U << 20);
+    return 0;
+}
+
 int worktree_path(const struct worktree *w, char ret[static WORKTREE_PATH_SIZE]) {
     int n =
         snprintf(ret, WORKTREE_PATH_SIZE, "%s/" STORE_TMP "/%s/fs", w->store->path, w->entry.name);
@@ -218,7 +227,7 @@ static int copy_all(struct copy *c, int dir, int to, size_t len) {
 
 static void nothing(void *unused) { (void)unused; }
 
-int worktree_copy(struct worktree *w, int from, struct err *err) {
+static int worktree_copy(struct worktree *w, int from, struct err *err) {
     struct copy *c = calloc(1, sizeof(*c));
 
     if (!c)
@@ -231,6 +240,29 @@ int worktree_copy(struct worktree *w, int from, struct err *err) {
     arena_done(&c->arena);
     free(c);
     return r;
+}
+
+int worktree_fill(struct worktree *w, int from, bool link, struct err *err) {
+    struct unpack_summary sum = {0};
+    struct err inner = {0};
+    struct tree tree;
+
+    if (!link)
+        return worktree_copy(w, from, err);
+    int r = worktree_open(w, &tree, &sum, err);
+    if (r < 0)
+        return r;
+    r = tree_clone(&tree, from, &inner);
+    r = r < 0 ? r : tree_finish(&tree, &inner);
+    tree_done(&tree);
+    w->shared = r == 0;
+    if (r == 0)
+        return 0;
+    /* Too many links, or another's files: copies serve as well. */
+    const struct store *s = w->store;
+    worktree_drop(w);
+    r = worktree_make(s, w, err);
+    return r < 0 ? r : worktree_copy(w, from, err);
 }
 
 /* ------------------------------------------------------------------ snapshots */
@@ -250,13 +282,9 @@ static int look_failed(const char *path, int code, struct err *err) {
 
 static int snapshot_dir(struct snapshot *s, int dir, char *path, size_t len, struct err *err);
 
-static int snapshot_one(struct snapshot *s, int dir, const char *name, char *path, size_t len,
-                        struct err *err) {
-    struct stat st;
-
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return look_failed(path, -errno, err);
-    if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+int snapshot_add(struct snapshot *s, const char *path, size_t len, const struct stat *st,
+                 struct err *err) {
+    if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode) && !S_ISLNK(st->st_mode))
         return 0; /* no box shows it */
     if (s->n == MAX_ENTRIES)
         return look_failed(path, -EFBIG, err);
@@ -269,16 +297,37 @@ static int snapshot_one(struct snapshot *s, int dir, const char *name, char *pat
         s->cap = cap;
     }
     s->entries[s->n] = (struct snapshot_entry){.path = arena_strndup(&s->arena, path, len),
-                                               .mode = st.st_mode,
-                                               .uid = st.st_uid,
-                                               .gid = st.st_gid,
-                                               .nlink = st.st_nlink,
-                                               .ino = st.st_ino,
-                                               .size = st.st_size,
-                                               .mtime = st.st_mtim,
-                                               .ctime = st.st_ctim};
-    if (!s->entries[s->n++].path)
-        return err_oom(err);
+                                               .mode = st->st_mode,
+                                               .uid = st->st_uid,
+                                               .gid = st->st_gid,
+                                               .nlink = st->st_nlink,
+                                               .ino = st->st_ino,
+                                               .size = st->st_size,
+                                               .mtime = st->st_mtim,
+                                               .ctime = st->st_ctim};
+    return s->entries[s->n++].path ? 0 : err_oom(err);
+}
+
+/* When the file was made; 0 where the file system does not say. */
+static struct timespec made_at(int dir, const char *name) {
+    struct statx x;
+
+    if (statx(dir, name, AT_SYMLINK_NOFOLLOW, STATX_BTIME, &x) < 0 || !(x.stx_mask & STATX_BTIME))
+        return (struct timespec){0};
+    return (struct timespec){x.stx_btime.tv_sec, x.stx_btime.tv_nsec};
+}
+
+static int snapshot_one(struct snapshot *s, int dir, const char *name, char *path, size_t len,
+                        struct err *err) {
+    struct stat st;
+
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+        return look_failed(path, -errno, err);
+    if (s->shared) /* whoever else links to the file changes that time */
+        st.st_ctim = made_at(dir, name);
+    int r = snapshot_add(s, path, len, &st, err);
+    if (r < 0)
+        return r;
     if (!S_ISDIR(st.st_mode))
         return 0;
     _cleanup_fd_ int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -307,6 +356,7 @@ int snapshot_take(const struct worktree *w, struct snapshot *ret, struct err *er
     char path[PATH_MAX] = "";
 
     snapshot_done(ret);
+    ret->shared = w->shared;
     return snapshot_dir(ret, w->root, path, 0, err);
 }
 

@@ -19,16 +19,24 @@
 
 #include "base/banned.h"
 
+static const char overlay_remedy[] =
+    "overlayfs in a user namespace needs Linux 5.11 (and 5.19 over an id-mapped rootfs)";
+
 static int plan_mount(const struct policy *policy, const struct host *host UNUSED,
                       struct plan *plan, struct err *err UNUSED) {
-    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | (policy->build ? 0 : MOUNT_ATTR_RDONLY);
+    bool in_place = policy->build && !policy->upper;
+    uint64_t attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
     plan_add(plan, (struct op){.stage = STAGE_APART,
                                .kind = OP_UNSHARE,
                                .control = CTL_MOUNT,
                                .flags = CLONE_NEWNS,
                                .why = "mounts made for the box would be the host's"});
-    tree_rows(plan, CTL_MOUNT, SLOT_ROOT, policy->rootfs, attrs,
+    if (policy->build && policy->upper)
+        tree_rows(plan, CTL_MOUNT, SLOT_UPPER, policy->upper, attrs,
+                  "what is written is kept apart from what is there");
+    tree_rows(plan, CTL_MOUNT, SLOT_ROOT, policy->rootfs,
+              in_place ? attrs : attrs | MOUNT_ATTR_RDONLY,
               policy->build ? "the box sees the rootfs and nothing else; it is what is being made"
                             : "the box sees the rootfs and nothing else; writes to it must not "
                               "last");
@@ -44,18 +52,28 @@ static int plan_mount(const struct policy *policy, const struct host *host UNUSE
                                .slot2 = OP_AT_ROOT,
                                .path = "/",
                                .why = "pivot_root takes only a mount point of this namespace"});
-    if (!policy->read_only && !policy->build)
+    if (policy->build && policy->upper)
         plan_add(plan, (struct op){.stage = STAGE_INSIDE,
                                    .kind = OP_OVERLAY,
                                    .control = CTL_MOUNT,
                                    .slot = SLOT_ROOT,
+                                   .slot2 = SLOT_UPPER,
+                                   .path = "proc",
+                                   .why = "the base is shared: what is written to it must go "
+                                          "elsewhere",
+                                   .remedy = overlay_remedy});
+    else if (!policy->read_only && !policy->build)
+        plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                                   .kind = OP_OVERLAY,
+                                   .control = CTL_MOUNT,
+                                   .slot = SLOT_ROOT,
+                                   .path = "tmp",
                                    .value = plan_text(plan, "size=%llu,nr_inodes=%llu,mode=755",
                                                       (unsigned long long)policy->tmp_bytes,
                                                       (unsigned long long)policy->tmp_inodes),
                                    .why = "a writable root was asked for: writes go to memory and "
                                           "are thrown away with the box",
-                                   .remedy = "overlayfs in a user namespace needs Linux 5.11 (and "
-                                             "5.19 over an id-mapped rootfs)"});
+                                   .remedy = overlay_remedy});
     plan_add(plan, (struct op){.stage = STAGE_PIVOT,
                                .kind = OP_PIVOT,
                                .control = CTL_MOUNT,

@@ -190,8 +190,8 @@ static int put_file(struct tree *t, struct archive *a, struct archive_entry *e, 
     return tree_file_end(t, path, fd, size, archive_entry_mode(e), &owner, err);
 }
 
-static int put(struct tree *t, struct archive *a, struct archive_entry *e,
-               struct layer_budget *budget, struct err *err) {
+int layer_put_entry(struct tree *t, struct archive *a, struct archive_entry *e,
+                    struct layer_budget *budget, struct err *err) {
     const char *path = archive_entry_pathname(e), *to = archive_entry_hardlink(e);
     const struct tree_owner owner = owner_of(e);
 
@@ -229,7 +229,7 @@ static int put_all(struct tree *t, struct archive *a, struct stream *s, struct e
                            "the layers hold more files than an image should");
         s->budget->entries--;
         t->sum->entries++;
-        r = put(t, a, e, s->budget, err);
+        r = layer_put_entry(t, a, e, s->budget, err);
         if (r < 0 && s->spent) { /* the cause of it */
             err_clear(err);
             return spent(err);

@@ -21,4 +21,10 @@ struct layer_budget {
 int layer_apply(struct tree *t, int fd, const char *diff_id, struct layer_budget *budget,
                 struct err *err);
 
+/* One entry, whose content is read from the archive. */
+struct archive;
+struct archive_entry;
+int layer_put_entry(struct tree *t, struct archive *a, struct archive_entry *e,
+                    struct layer_budget *budget, struct err *err);
+
 #endif

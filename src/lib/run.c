@@ -18,6 +18,7 @@
 #include "box/evidence.h"
 #include "box/sweep.h"
 #include "control/control.h"
+#include "lib/building.h"
 #include "lib/doctor.h"
 #include "lib/image_use.h"
 #include "lib/planning.h"
@@ -115,6 +116,15 @@ int mayfly_policy_python(mayfly_policy *policy, const char *const *args,
 
     return done(policy_set_python(policy->inner, args, &err), &err, error);
 }
+
+int policy_write_to(mayfly_policy *policy, const char *dir, struct mayfly_error *error) {
+    struct err err = {0};
+
+    policy->inner->upper = arena_strdup(&policy->inner->arena, dir);
+    return done(policy->inner->upper ? 0 : err_oom(&err), &err, error);
+}
+
+void policy_share_network(mayfly_policy *policy) { policy->inner->controls &= ~BIT(CTL_NET); }
 
 const char *mayfly_policy_text(const mayfly_policy *policy, const char *name) {
     const struct policy *p = policy->inner;

@@ -50,7 +50,8 @@ enum op_kind {
     OP_SYMLINK, /* slot: tree; path: link; value: target */
     OP_WRITE,   /* slot: tree or OP_AT_ROOT; path; value */
     OP_MASK, /* slot: tree; path: hide it if it is there: a file behind /dev/null, a directory behind an empty tmpfs */
-    OP_OVERLAY, /* slot: the new root <- overlay of it under a tmpfs; value: the tmpfs's options */
+    OP_OVERLAY, /* slot: the new root <- overlay of it under a tmpfs, value: its options, or (NULL) under slot2; path:
+                   where in it that is parked meanwhile */
     OP_CODE_FILE, /* slot: tree; path; a: mode; b: owner: the code's file, opened and sent to the supervisor */
     OP_PIVOT,      /* slot: fchdir, pivot_root(".", "."), umount2(".", MNT_DETACH) */
     OP_HOSTNAME,   /* value */

@@ -20,6 +20,7 @@ enum {
     SLOT_DEV,
     SLOT_TMP,
     SLOT_HOME,
+    SLOT_UPPER = SLOT_HOME, /* what a build writes; it has no home */
     SLOT_SHM,
     SLOT_SCRATCH,
     SLOT_MASK,

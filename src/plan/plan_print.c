@@ -244,10 +244,9 @@ static bool print_mount_op(const struct op *op, struct buf *out) {
                    slot, op->path);
         return true;
     case OP_OVERLAY:
-        buf_printf(out,
-                   "fsopen(\"tmpfs\") with \"%s\", fsopen(\"overlay\") with lowerdir=%s, "
-                   "move_mount(\"/\") = %s",
-                   op->value, slot, slot);
+        if (op->value)
+            buf_printf(out, "fsopen(\"tmpfs\") with \"%s\", ", op->value);
+        buf_printf(out, "fsopen(\"overlay\") with lowerdir=%s, move_mount(\"/\") = %s", slot, slot);
         return true;
     case OP_PIVOT:
         buf_printf(out, "fchdir(%s), pivot_root(\".\", \".\"), umount2(\".\", MNT_DETACH)", slot);

@@ -104,6 +104,9 @@ struct policy {
         read_only; /* of the root; false: writes go to a tmpfs of tmp_bytes over the rootfs and are thrown away */
     bool
         build; /* the rootfs is an image being made: what is written there stays, and uid 0 has what its commands need */
+    const char *
+        upper; /* with build: a directory with u/ and w/; what is written goes to u/, the rootfs stays as it is.
+                          Set by no flag */
     struct policy_tmpfs tmpfs[POLICY_TMPFS];
     int n_tmpfs;
     struct policy_bind bind[POLICY_BINDS];
