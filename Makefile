@@ -56,10 +56,14 @@ LAB_FIELDS := $(B)/obj/lab/policy_fields.o
 # What writes image stores and speaks to networks: a program of its own, so that mayfly links none of its libraries.
 FETCH_OBJ := $(call obj,$(filter-out %/main.c,$(wildcard src/fetch/*.c src/build/*.c)))
 FETCH_LIBS := -larchive -lcrypto -lcurl -ljansson -lseccomp -lm
+# What offers boxes to language models: programs of their own, for the same reason.
+TOOL_OBJ := $(call obj,$(wildcard src/tool/*.c))
+MCP_OBJ  := $(call obj,$(filter-out %/main.c,$(wildcard src/mcp/*.c))) $(TOOL_OBJ)
+MCP_LIBS := -lmicrohttpd
 # Programs that mayfly starts itself, for LIBEXECDIR/mayfly: $(B)/NAME, with a rule each.
-HELPERS  := $(DELEGATE) $(B)/mayfly-fetch
+HELPERS  := $(DELEGATE) $(B)/mayfly-fetch $(B)/mayfly-mcp
 OBJCOPY  ?= objcopy
-SUITES   := unit golden fault live images package
+SUITES   := unit golden fault live images mcp package
 TEST_SRC := $(wildcard $(SUITES:%=tests/%/test_*.c))
 TESTS    := $(TEST_SRC:%.c=$(B)/%)
 TEST_AUX := $(call obj,$(filter-out $(TEST_SRC),$(wildcard tests/*.c $(SUITES:%=tests/%/*.c))))
@@ -68,7 +72,7 @@ FUZZ_OBJ := $(call obj,$(wildcard tests/fuzz/*.c))
 FUZZ_SHARED := $(filter-out $(B)/obj/tests/fuzz/fuzz_%,$(FUZZ_OBJ))
 FUZZERS  := $(patsubst tests/fuzz/fuzz_%.c,$(B)/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: FORCE all run test bench bench-images unit golden fault live images package hosts tests lint format asan fuzz coverage \
+.PHONY: FORCE all run test bench bench-images unit golden fault live images mcp package hosts tests lint format asan fuzz coverage \
         unit-programs install uninstall dist deb base cpython stress rootfs deps help clean distclean
 .DELETE_ON_ERROR:
 
@@ -90,12 +94,13 @@ export CODE
 
 test: ## build all and run every test, on every kind of host that this machine can be
 	@scripts/deps.sh build test package
+	@scripts/mcp-clients.sh build/mcp-clients || echo "without them no other program's MCP client is tried" >&2
 	@scripts/deps.sh fuzz || echo "without them what fuzzing found is replayed, and nothing is looked for" >&2
 	@$(MAKE) --no-print-directory -j"$$(nproc)" all tests
 	@$(MAKE) --no-print-directory rootfs base
-	@scripts/test.sh unit golden fuzz fault live images package hosts
+	@scripts/test.sh unit golden fuzz fault live images mcp package hosts
 
-unit golden fault live images hosts: tests rootfs ## one suite of the tests
+unit golden fault live images mcp hosts: tests rootfs ## one suite of the tests
 	@scripts/test.sh $@
 
 bench: $(B)/bench $(B)/mayfly rootfs ## what a run costs, beside the bare program and every peer installed; BENCH='--rounds 500 --json FILE'
@@ -178,7 +183,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z ]*:.*## / { printf "  make %-32s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 clean: ## remove what was built, but for the rootfs, suites, downloads and the bare Debian
-	rm -rf $(filter-out build/rootfs build/rootfs.lock build/debs build/base.tar% build/cpython build/stress build/systemd,$(wildcard build/*))
+	rm -rf $(filter-out build/rootfs build/rootfs.lock build/debs build/base.tar% build/cpython build/stress build/systemd build/mcp-clients,$(wildcard build/*))
 
 distclean: ## remove all of build/
 	rm -rf build
@@ -221,12 +226,24 @@ $(B)/mayfly-delegate: $(call obj,src/delegate/delegate.c)
 $(B)/mayfly-fetch: $(call obj,src/fetch/main.c) $(FETCH_OBJ) $(B)/libmayfly.a
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ $(FETCH_LIBS)
 
+$(B)/mayfly-mcp: $(call obj,src/mcp/main.c) $(MCP_OBJ) $(JSON_OBJ) $(B)/libmayfly.a
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ $(MCP_LIBS) $(LIBS)
+
 # The program that makes byte code in a box, as the bytes of an array.
 $(B)/gen/bytecode_py.inc: src/fetch/bytecode.py
 	@mkdir -p $(@D)
 	$(call says,GEN) { echo 'static const char script[] = {'; \
 	    od -An -v -tu1 $< | sed 's/ *\([0-9][0-9]*\)/\1,/g'; echo '0};'; } > $@
 $(call obj,src/fetch/bytecode.c): | $(B)/gen/bytecode_py.inc
+
+# Texts of the tools', each as the bytes of an array.
+$(B)/gen/%.inc: src/tool/%
+	@mkdir -p $(@D)
+	$(call says,GEN) od -An -v -tu1 $< | sed 's/ *\([0-9][0-9]*\)/\1,/g' > $@
+$(call obj,src/tool/toolbox.c): | $(B)/gen/result_schema.json.inc $(B)/gen/probe.py.inc
+
+$(B)/libmcp_test.a: $(MCP_OBJ)
+	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
 $(B)/libfetch_test.a: $(FETCH_OBJ)
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
@@ -249,19 +266,19 @@ $(B)/libmayfly.so.0: $(LIB_OBJ) src/lib/libmayfly.map
 $(B)/libmayfly_test.a: $(LIB_OBJ) $(JSON_OBJ) $(filter-out %/main.o,$(CLI_OBJ)) $(if $(filter fuzzer,$(SAN)),,$(TEST_AUX))
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
-$(filter-out %/test_probes %/test_attacks %/test_fuzz_replay $(B)/tests/images/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
+$(filter-out %/test_probes %/test_attacks %/test_fuzz_replay $(B)/tests/images/% $(B)/tests/mcp/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 # All fuzz targets in one program, which runs what is in their corpora.
-$(B)/tests/unit/test_fuzz_replay: $(B)/obj/tests/unit/test_fuzz_replay.o $(FUZZ_OBJ) $(B)/libfetch_test.a $(B)/libmayfly_test.a
+$(B)/tests/unit/test_fuzz_replay: $(B)/obj/tests/unit/test_fuzz_replay.o $(FUZZ_OBJ) $(B)/libfetch_test.a $(B)/libmcp_test.a $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
-	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS) $(FETCH_LIBS)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(MCP_LIBS) $(LIBS) $(FETCH_LIBS)
 
 # Alone with libFuzzer, as scripts/fuzz.sh asks for them: CC=clang SAN=fuzzer.
-$(FUZZERS): $(B)/bin/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) $(B)/libfetch_test.a $(B)/libmayfly_test.a
+$(FUZZERS): $(B)/bin/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) $(B)/libfetch_test.a $(B)/libmcp_test.a $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
-	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(LIBS) $(FETCH_LIBS)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(MCP_LIBS) $(LIBS) $(FETCH_LIBS)
 
 unit-programs: $(filter $(B)/tests/unit/%,$(TESTS))
 	@:
@@ -269,6 +286,10 @@ unit-programs: $(filter $(B)/tests/unit/%,$(TESTS))
 $(filter $(B)/tests/images/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libfetch_test.a $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS) $(FETCH_LIBS)
+
+$(filter $(B)/tests/mcp/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmcp_test.a $(B)/libmayfly_test.a
+	@mkdir -p $(@D)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(MCP_LIBS) $(LIBS)
 
 tests: $(TESTS) $(B)/mayfly $(B)/mayfly-lab $(HELPERS)
 	@:
@@ -315,7 +336,7 @@ $(FILTER): src/control/seccomp_default.json $(B)/mkfilter
 	@mkdir -p $(@D)
 	$(call says,FILTER) $(B)/mkfilter $< > $@
 
-OTHERS := $(B)/obj/tests/bench/bench.o $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(FETCH_OBJ) $(TEST_AUX) $(FUZZ_OBJ) $(call obj,$(TEST_SRC)))
+OTHERS := $(B)/obj/tests/bench/bench.o $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(FETCH_OBJ) $(MCP_OBJ) $(call obj,src/mcp/main.c) $(TEST_AUX) $(FUZZ_OBJ) $(call obj,$(TEST_SRC)))
 $(OTHERS) $(if $(filter musl,$(LIBC)),$(call MUSL_OBJ,$(LIB_OBJ))): | $(FILTER)
 
 -include $(shell find $(B)/obj $(B)/musl -name '*.d' 2>/dev/null)

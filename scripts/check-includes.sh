@@ -17,6 +17,9 @@ declare -A may=(
     [lib]="box control plan policy image linux mayfly.h"
     [json]="mayfly.h"
     [cli]="json mayfly.h"
+    # What is offered to language models, and by what protocol.
+    [tool]="json mayfly.h"
+    [mcp]="tool json mayfly.h"
     [delegate]=""
     [libc]=""
     [fetch]="image linux mayfly.h"
@@ -27,7 +30,8 @@ declare -A may=(
 )
 # Headers that only the files matching the pattern may include.
 declare -A only=(
-    ["<jansson.h>"]='^src/(policy/[a-z_]*_json|json/[a-z_]*|image/[a-z_]*|fetch/[a-z_]*|build/[a-z_]*)\.[ch]$'
+    ["<jansson.h>"]='^src/(policy/[a-z_]*_json|json/[a-z_]*|image/[a-z_]*|fetch/[a-z_]*|build/[a-z_]*|tool/[a-z_]*|mcp/[a-z_]*)\.[ch]$'
+    ["<microhttpd.h>"]='^src/mcp/http'
     ["<curl/curl.h>"]='^src/fetch/http\.c$'
     ["<archive.h>"]='^src/(fetch|build)/'
     ["<openssl/evp.h>"]='^src/(fetch|build)/'
@@ -53,7 +57,7 @@ while IFS=: read -r file line text; do
         continue
     fi
     [ -e "src/$name" ] || [ -e "include/$name" ] || [ "$name" = seccomp_default.h ] ||
-        [[ $name =~ ^(bytecode_py|names)\.inc$ ]] || # made at build time, as the former
+        [[ $name == *.inc ]] || # made at build time, as the former
         report "$file:$line: $header is given by no path below src/ or include/"
     [[ $name == */* || $name == mayfly.h || $name == seccomp_default.h ]] || continue
     [[ " base $part ${may[$part]} " == *" ${name%%/*} "* || " ${may[$part]} " == *" $name "* ]] ||

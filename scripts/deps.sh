@@ -10,7 +10,7 @@
 set -euo pipefail
 
 # The rootfs needs no set of its own: rootfs/build.sh gets by on apt, dpkg and tar.
-build="gcc libarchive-dev libc6-dev libcurl4-openssl-dev libjansson-dev libseccomp-dev libssl-dev musl-dev"
+build="gcc libarchive-dev libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev libseccomp-dev libssl-dev musl-dev"
 test="buildah bzip2 curl gcc iproute2 libc6-dev libcmocka-dev libsystemd-dev openssl python3 skopeo strace uidmap umoci user-mode-linux xz-utils zstd"
 package="binutils dpkg-dev g++ mmdebstrap pkg-config"
 fuzz="clang libclang-rt-dev"

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "json/settings.h"
 #include "mayfly.h"
 
 enum { EXIT_TIMEOUT = 124, EXIT_MAYFLY = 125 };
@@ -25,11 +26,19 @@ int cmd_plan(const struct command *self, int argc, char **argv);
 int cmd_gc(const struct command *self, int argc, char **argv);
 int cmd_doctor(const struct command *self, int argc, char **argv);
 int cmd_fetch(const struct command *self, int argc, char **argv); /* all that mayfly-fetch does */
+int cmd_mcp(const struct command *self, int argc, char **argv);
 int cmd_version(const struct command *self, int argc, char **argv);
 void help_run(const struct command *self);
+void help_mcp(const struct command *self);
 void help_fetch(const struct command *self);
 void help_short(const struct command *self);
 void help_gc(const struct command *self);
+
+/* A flag of a command that hands its settings to another program: it is handed on as it is. */
+struct front_flag {
+    const char *flag, *metavar, *help; /* flag NULL: the end; metavar NULL: a switch */
+};
+enum { FRONT_WORDS = 64 };
 
 /* What a command line asked for, beyond the policy. */
 struct request {
@@ -44,18 +53,33 @@ struct request {
         default_image; /* nobody named a root: where this one is missing, an unpacked one will do */
     char *code;        /* malloc'ed */
     size_t code_len;
+    /* Of a command with flags of its own: */
+    const struct front_flag *front;
+    const char *words[FRONT_WORDS]; /* its flags and their values, of argv */
+    size_t n_words;
+    struct settings settings; /* all that was set in the policy */
 };
 
 /* Parses `python …` or `run …` (argv[0] is that word) into *rq, which request_done releases, also after an error. 0, or
  * -errno with the error's message set. --help sets rq->help and stops. */
 int request_parse(struct request *rq, int argc, char **argv, struct mayfly_error *error);
+/* `NAME …` of a command that takes flags only, `front` among them. */
+int request_parse_front(struct request *rq, int argc, char **argv, const struct front_flag *front,
+                        struct mayfly_error *error);
 void request_done(struct request *rq);
 
 /* A root that somebody made or installed at one of the usual places, in place of the policy's image. -ENOENT: none. */
 int request_usual_rootfs(struct request *rq, struct mayfly_error *error);
+/* Finds the policy's root as a run would, pulls it if need be, and asks for a cgroup. */
+int request_root(struct request *rq, struct mayfly_error *error);
 /* Has the policy's image pulled, by mayfly-fetch, which says what goes wrong; then the error has a message only if there
  * is more to say, or if `quiet`, which is for JSON. `missing`: unless it is there by then. */
 int fetch_image(const mayfly_policy *policy, bool quiet, bool missing, struct mayfly_error *error);
+
+/* A flag in the help; all flags of the policy's; the front end's own for what a policy is made of. */
+void help_line(const char *flag, const char *metavar, const char *help);
+void help_fields(void);
+void help_sources(void);
 
 /* Sees to it that what was printed is out: 0, or an exit status; says why unless it is that the reader is gone. */
 int flush_output(void);

@@ -35,7 +35,7 @@ static const char statuses[] =
     "  125 mayfly's own failure; 126 not executable; 127 not found; 130, 143 interrupted.\n"
     "  With --json: 0 whenever there is a result, 125 otherwise.\n";
 
-static void help_line(const char *flag, const char *metavar, const char *help) {
+void help_line(const char *flag, const char *metavar, const char *help) {
     char left[96];
 
     (void)snprintf(left, sizeof(left), "%s %s", flag, metavar ? metavar : "");
@@ -62,11 +62,9 @@ static void help_heading(const char *name) {
             (void)printf("%s%s:\n", i ? "\n" : "", groups[i].heading);
 }
 
-void help_run(const struct command *self) {
+void help_fields(void) {
     struct mayfly_field f;
 
-    (void)printf("mayfly %s %s\n\n%s. Flags, with their defaults:\n\n", self->name, self->usage,
-                 self->summary);
     for (size_t i = 0; mayfly_policy_field(i, &f) == 0; i++) {
         char flag[64];
         help_heading(f.name);
@@ -78,11 +76,21 @@ void help_run(const struct command *self) {
             (void)snprintf(flag, sizeof(flag), "    %s", f.flag);
         help_line(flag, f.metavar, f.help);
     }
-    (void)printf("\nthe program's own:\n");
+}
+
+void help_sources(void) {
     help_line("    --env-file", "FILE", "variables, a NAME=VALUE on each line");
     help_line("    --policy", "FILE", "fields as a JSON object; flags win over it");
     help_line("    --pull", "missing|always|never",
               "when to get the image from its registry (missing)");
+}
+
+void help_run(const struct command *self) {
+    (void)printf("mayfly %s %s\n\n%s. Flags, with their defaults:\n\n", self->name, self->usage,
+                 self->summary);
+    help_fields();
+    (void)printf("\nthe program's own:\n");
+    help_sources();
     help_line("    --json", NULL, "print the result as one JSON object");
     help_line("    --stats", NULL, "print what the run used, on standard error");
     help_line("    --init, --rm", NULL, "accepted for docker's sake: both are always so");
@@ -329,6 +337,26 @@ int cmd_run(const struct command *self, int argc, char **argv) {
     return status;
 }
 
+/* The plan of such a run, which finds its root. */
+static int plan_found(struct request *rq, char **ret_text, struct mayfly_error *error) {
+    (void)mayfly_delegate(rq->policy, NULL, NULL); /* as the run would */
+    int r = mayfly_plan_text(rq->policy, ret_text, error);
+    if (r < 0 && is_of_image(error) && find_root(rq, error) == 0)
+        r = mayfly_plan_text(rq->policy, ret_text, error);
+    return r;
+}
+
+int request_root(struct request *rq, struct mayfly_error *error) {
+    const char *const argv[] = {"true", NULL};
+    char *text = NULL;
+    int r = mayfly_policy_command(rq->policy, argv, error); /* any: a plan has one */
+
+    r = r < 0 ? r : pull_first(rq, error);
+    r = r < 0 ? r : plan_found(rq, &text, error);
+    free(text);
+    return r;
+}
+
 int cmd_plan(const struct command *self, int argc, char **argv) {
     struct mayfly_error error = {0};
     struct request rq;
@@ -341,12 +369,8 @@ int cmd_plan(const struct command *self, int argc, char **argv) {
     int r = request_parse(&rq, argc - 1, argv + 1, &error);
     if (r == 0 && rq.help)
         self->help(self);
-    else if (r == 0) {
-        (void)mayfly_delegate(rq.policy, NULL, NULL); /* as the run would */
-        r = mayfly_plan_text(rq.policy, &text, &error);
-        if (r < 0 && is_of_image(&error) && find_root(&rq, &error) == 0)
-            r = mayfly_plan_text(rq.policy, &text, &error);
-    }
+    else if (r == 0)
+        r = plan_found(&rq, &text, &error);
     if (r < 0 && error.message[0])
         complain("%s", error.message);
     else if (text)

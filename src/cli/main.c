@@ -38,6 +38,8 @@ const struct command commands[] = {
      help_fetch},
     {"rmi", "[FLAGS] IMAGE…", "remove images from the store", cmd_fetch, help_fetch},
     {"prune", "[FLAGS]", "remove what no image in the store needs", cmd_fetch, help_fetch},
+    {"mcp", "[FLAGS]", "offer boxes to language models as a tool, by the Model Context Protocol",
+     cmd_mcp, help_mcp},
     {"doctor", "[--verbose] [--json]",
      "say what this host can put in force and how, what is missing, the remedy, and what it costs",
      cmd_doctor, help_short},

@@ -73,6 +73,16 @@ int no_such_flag(const char *flag, struct mayfly_error *error) {
     return usage(error, "%.64s: no such flag; see --help", flag);
 }
 
+/* Sets a field, and notes it where another program is to have it. */
+static int set(struct request *rq, const char *name, const char *value,
+               struct mayfly_error *error) {
+    int r = mayfly_policy_set(rq->policy, name, value, error);
+
+    if (r == 0 && rq->front)
+        settings_add(&rq->settings, name, value);
+    return r;
+}
+
 /* ------------------------------------------------------------------ where the rootfs is */
 
 static bool try_rootfs(struct request *rq, const char *path) {
@@ -81,7 +91,7 @@ static bool try_rootfs(struct request *rq, const char *path) {
 
     if (snprintf(file, sizeof(file), "%s/usr", path) >= (int)sizeof(file) || access(file, F_OK) < 0)
         return false;
-    return mayfly_policy_set(rq->policy, "rootfs", path, &ignored) == 0;
+    return set(rq, "rootfs", path, &ignored) == 0;
 }
 
 int request_usual_rootfs(struct request *rq, struct mayfly_error *error) {
@@ -137,15 +147,14 @@ static int take_defaults(struct request *rq, const struct config *config,
     if (names_root(rq))
         return 0;
     if (rq->python && image && *image)
-        return mayfly_policy_set(rq->policy, "image", image, error);
+        return set(rq, "image", image, error);
     rq->env_root = rootfs && *rootfs;
     if (rq->env_root)
-        return mayfly_policy_set(rq->policy, "rootfs", rootfs, error);
+        return set(rq, "rootfs", rootfs, error);
     if (!rq->python)
         return 0;
     rq->default_image = !config->image[0];
-    return mayfly_policy_set(rq->policy, "image",
-                             config->image[0] ? config->image : "python:3.12-slim", error);
+    return set(rq, "image", config->image[0] ? config->image : "python:3.12-slim", error);
 }
 
 /* ------------------------------------------------------------------ files */
@@ -220,6 +229,8 @@ static int read_policy(struct request *rq, const char *path, struct mayfly_error
     if (r < 0)
         return r;
     r = mayfly_policy_json(rq->policy, text, len, error);
+    if (r == 0 && rq->front)
+        settings_add_policy(&rq->settings, text);
     free(text);
     return r < 0 ? in_file(path, r, error) : 0;
 }
@@ -253,14 +264,14 @@ static int set_env(struct request *rq, const char *value, struct mayfly_error *e
     const char *own;
 
     if (!*value || strchr(value, '='))
-        return mayfly_policy_set(rq->policy, "env", value, error);
+        return set(rq, "env", value, error);
     own = getenv(value);
     if (!own)
         return 0;
     buf_printf(&entry, "%s=%s", value, own);
     if (entry.failed)
         return usage(error, "out of memory");
-    return mayfly_policy_set(rq->policy, "env", entry.data, error);
+    return set(rq, "env", entry.data, error);
 }
 
 /* ------------------------------------------------------------------ flags */
@@ -284,7 +295,7 @@ static int set_field(struct request *rq, const struct mayfly_field *f, const cha
         return set_env(rq, value, error);
     if (strcmp(f->name, "interactive") == 0)
         rq->keep_stdin = strcmp(value, "false") != 0;
-    return mayfly_policy_set(rq->policy, f->name, value, error);
+    return set(rq, f->name, value, error);
 }
 
 /* Flags of the front end's own that take a value. */
@@ -307,7 +318,7 @@ static int own_flag(struct request *rq, enum pass pass, const char *flag, size_t
         rq->pull_given = true;
         return pass == PASS_FLAGS ? take_pull(rq, "--pull", value, error) : 0;
     }
-    if (IS("-c") && rq->python) {
+    if (IS("-c") && rq->python && !rq->front) {
         if (!value)
             return usage(error, "-c: wants the code");
         free(rq->code);
@@ -320,15 +331,40 @@ static int own_flag(struct request *rq, enum pass pass, const char *flag, size_t
 }
 
 static bool own_switch(struct request *rq, const char *flag) {
-    if (strcmp(flag, "--json") == 0)
+    if (strcmp(flag, "--json") == 0 && !rq->front)
         rq->json = true;
-    else if (strcmp(flag, "--stats") == 0)
+    else if (strcmp(flag, "--stats") == 0 && !rq->front)
         rq->stats = true;
     else if (strcmp(flag, "--help") == 0 || strcmp(flag, "-h") == 0)
         rq->help = true;
     else
         return strcmp(flag, "--rm") == 0 || strcmp(flag, "--init") == 0; /* always so */
     return true;
+}
+
+/* A flag of the command's own at argv[*i], handed on with its value; 1: it is none. */
+static int front_flag(struct request *rq, enum pass pass, int argc, char **argv, int *i,
+                      struct mayfly_error *error) {
+    const char *word = argv[*i], *eq = strchr(word, '=');
+    size_t len = eq ? (size_t)(eq - word) : strlen(word);
+    const struct front_flag *f = rq->front;
+
+    while (f && f->flag && (strlen(f->flag) != len || strncmp(f->flag, word, len) != 0))
+        f++;
+    if (!f || !f->flag)
+        return 1;
+    if (f->metavar ? !eq && *i + 1 >= argc : eq != NULL)
+        return usage(error, "%s: wants %s", f->flag, f->metavar ? f->metavar : "no value");
+    if (f->metavar && !eq)
+        ++*i;
+    if (pass == PASS_POLICY)
+        return 0;
+    if (rq->n_words + 2 > FRONT_WORDS)
+        return usage(error, "%s: too many flags", f->flag);
+    rq->words[rq->n_words++] = f->flag;
+    if (f->metavar)
+        rq->words[rq->n_words++] = eq ? eq + 1 : argv[*i];
+    return 0;
 }
 
 /* One flag at argv[*i]; moves *i on over its value. */
@@ -343,6 +379,9 @@ static int one_flag(struct request *rq, enum pass pass, int argc, char **argv, i
 
     if (own_switch(rq, flag))
         return 0;
+    int front = front_flag(rq, pass, argc, argv, i, error);
+    if (front != 1)
+        return front;
     if (find_field(flag, len, &f)) {
         if (f.is_switch && !is_long && value)
             return no_such_flag(flag, error); /* -it and the like */
@@ -397,7 +436,8 @@ static int take_flags(struct request *rq, enum pass pass, int argc, char **argv,
     int i = 1;
 
     while (i < argc && argv[i][0] == '-' && argv[i][1]) {
-        bool end = strcmp(argv[i], "--") == 0, code = rq->python && strncmp(argv[i], "-c", 2) == 0;
+        bool end = strcmp(argv[i], "--") == 0,
+             code = rq->python && !rq->front && strncmp(argv[i], "-c", 2) == 0;
         int r = end ? 0 : one_flag(rq, pass, argc, argv, &i, error);
 
         if (r < 0)
@@ -418,10 +458,9 @@ static bool wants_json(int argc, char **argv) {
     return false;
 }
 
-int request_parse(struct request *rq, int argc, char **argv, struct mayfly_error *error) {
+static int parse(struct request *rq, int argc, char **argv, struct mayfly_error *error) {
     int i = 1;
 
-    *rq = (struct request){.policy = mayfly_policy_new(), .python = strcmp(argv[0], "python") == 0};
     if (!rq->policy)
         return usage(error, "out of memory");
     int r = take_flags(rq, PASS_POLICY, argc, argv, &i, error);
@@ -435,17 +474,31 @@ int request_parse(struct request *rq, int argc, char **argv, struct mayfly_error
     r = config_read(&config, error);
     if (r == 0 && config.store[0] && !mayfly_policy_text(rq->policy, "store") &&
         !getenv("MAYFLY_STORE"))
-        r = mayfly_policy_set(rq->policy, "store", config.store, error);
+        r = set(rq, "store", config.store, error);
     if (r == 0 && config.pull[0] && !rq->pull_given)
         r = take_pull(rq, "the configuration's pull", config.pull, error);
     r = r < 0 ? r : take_defaults(rq, &config, error);
     if (r < 0)
         return r;
+    if (rq->front)
+        return i < argc ? usage(error, "%.64s: only flags are wanted; see --help", argv[i]) : 0;
     return rq->python ? python_rest(rq, argc, argv, i, error) : run_rest(rq, argc, argv, i, error);
+}
+
+int request_parse(struct request *rq, int argc, char **argv, struct mayfly_error *error) {
+    *rq = (struct request){.policy = mayfly_policy_new(), .python = strcmp(argv[0], "python") == 0};
+    return parse(rq, argc, argv, error);
+}
+
+int request_parse_front(struct request *rq, int argc, char **argv, const struct front_flag *front,
+                        struct mayfly_error *error) {
+    *rq = (struct request){.policy = mayfly_policy_new(), .python = true, .front = front};
+    return parse(rq, argc, argv, error);
 }
 
 void request_done(struct request *rq) {
     mayfly_policy_free(rq->policy);
     free(rq->code);
+    settings_done(&rq->settings);
     *rq = (struct request){0};
 }

@@ -15,7 +15,7 @@ enum { IMPORT_IMAGES = 256 };
 
 struct imported {
     char name[REFERENCE_SIZE], digest[DIGEST_SIZE]; /* name "": none */
-    char unnamed[DIGEST_SIZE]; /* whose last name this was; "": nobody's */
+    char unnamed[DIGEST_SIZE];                      /* whose last name this was; "": nobody's */
     struct unpack_summary sum;
 };
 

@@ -73,7 +73,9 @@ static const char *write_instead(const struct plan *plan, char *out, size_t size
     const char *home = plan->home && strcmp(plan->home, "/tmp") != 0 ? plan->home : NULL;
 
     (void)snprintf(out, size, "write below /tmp%s%s",
-                   !home ? "" : is_home(plan, home) ? " or the home directory " : " or ",
+                   !home                 ? ""
+                   : is_home(plan, home) ? " or the home directory "
+                                         : " or ",
                    home ? home : "");
     return out;
 }

@@ -9,11 +9,15 @@
  * types are the same in both libraries, and these four, which glibc's headers make of others where a buffer's size is
  * known (_FORTIFY_SOURCE). scripts/check-libc.sh sees to it that a new version's list of functions is looked at.
  */
+#include "libc/musl.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/defs.h"
 
 struct error {
     const char *name, *words;
@@ -35,18 +39,16 @@ static const char *const signals[] = {
 #undef SIGNAL
 };
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 const char *strerrorname_np(int code) {
-    return code >= 0 && (size_t)code < COUNT(errors) ? errors[code].name : NULL;
+    return code >= 0 && (size_t)code < ARRAY_LEN(errors) ? errors[code].name : NULL;
 }
 
 const char *strerrordesc_np(int code) {
-    return code >= 0 && (size_t)code < COUNT(errors) ? errors[code].words : NULL;
+    return code >= 0 && (size_t)code < ARRAY_LEN(errors) ? errors[code].words : NULL;
 }
 
 const char *sigabbrev_np(int sig) {
-    return sig >= 0 && (size_t)sig < COUNT(signals) ? signals[sig] : NULL;
+    return sig >= 0 && (size_t)sig < ARRAY_LEN(signals) ? signals[sig] : NULL;
 }
 
 int statx(int dirfd, const char *restrict path, int flags, unsigned mask,
@@ -58,9 +60,11 @@ int statx(int dirfd, const char *restrict path, int flags, unsigned mask,
  *
  * They have to stop the program where the buffer is smaller than the call was told: that promise is kept. */
 
+PRINTF_LIKE(5, 6)
 int __snprintf_chk(char *to, size_t n, int flag, size_t size, const char *format, ...);
+PRINTF_LIKE(5, 0)
 int __vsnprintf_chk(char *to, size_t n, int flag, size_t size, const char *format, va_list args);
-int __fprintf_chk(FILE *to, int flag, const char *format, ...);
+PRINTF_LIKE(3, 4) int __fprintf_chk(FILE *to, int flag, const char *format, ...);
 char *__strncpy_chk(char *restrict to, const char *restrict from, size_t n, size_t size);
 
 int __vsnprintf_chk(char *to, size_t n, int flag, size_t size, const char *format, va_list args) {

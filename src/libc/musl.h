@@ -18,8 +18,10 @@ int statx(int dirfd, const char *restrict path, int flags, unsigned mask,
 #define SYS_quotactl_fd 443
 #endif
 
+#ifndef __GLIBC__ /* whose headers are there when this file is only looked at, by lint */
 /* getrlimit(2) takes an enumeration in glibc. */
 typedef int __rlimit_resource_t; /* NOLINT(bugprone-reserved-identifier): glibc's name */
+#endif
 
 /* As glibc 2.32 has them; NULL for a number that has none. Their words are glibc's: see names.c. */
 const char *strerrorname_np(int code);

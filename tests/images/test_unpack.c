@@ -123,7 +123,7 @@ static void names_that_are_nothing_are_refused(void **state) {
     LAYER(&deep, FILE_(name, "x"));
     assert_refused(s, &deep, "too long");
     LAYER(&wide, FILE_(part, "x"));
-    assert_refused(s, &wide, "too long");
+    assert_refused(s, &wide, "longer than");
     LAYER(&below, FILE_(".wh.x/y", "x"));
     assert_refused(s, &below, "whiteout");
     LAYER(&root, LINK_("./.", "x"));
