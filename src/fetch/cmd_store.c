@@ -78,9 +78,10 @@ static void say_unneeded(const struct store *s, const json_t *index) {
     if (store_unneeded(s, index, &g) == 0 && g.unpacked)
         (void)fprintf(
             stderr,
-            "mayfly: %llu root file systems of images that are here no more take %s: mayfly "
-            "prune frees it\n",
-            (unsigned long long)g.unpacked, format_bytes(g.bytes, size, sizeof(size)));
+            "mayfly: %llu root file system%s of images that are here no more: mayfly prune "
+            "frees %s\n",
+            (unsigned long long)g.unpacked, g.unpacked == 1 ? "" : "s",
+            format_bytes(g.bytes, size, sizeof(size)));
 }
 
 static int list_images(const struct store *s, const json_t *index, bool json, bool quiet) {

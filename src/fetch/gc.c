@@ -192,7 +192,7 @@ int store_unneeded(const struct store *s, const json_t *index, struct gc_report 
     int r = d ? mark_unpacked(s, &m, index, &err) : -errno;
 
     *ret = (struct gc_report){0};
-    while (r == 0 && (e = readdir(d))) {
+    while (d && r == 0 && (e = readdir(d))) {
         struct unpack_summary sum = {0};
         (void)snprintf(name, sizeof(name), STORE_UNPACKED "/%s", e->d_name);
         if (e->d_name[0] == '.' || is_marked(&m, name))

@@ -410,10 +410,12 @@ static int take_tar(struct import *i, struct err *err) {
 /* ------------------------------------------------------------------ all of it */
 
 int import_layout(struct import *i, int dir, struct err *err) {
+    struct stat st;
     char *text = NULL;
     size_t len = 0;
-    int r = file_read_all_at(dir, STORE_INDEX, STORE_INDEX_BYTES, &text, &len);
+    int r = fstatat(dir, STORE_INDEX, &st, 0) < 0 ? -errno : S_ISREG(st.st_mode) ? 0 : -EINVAL;
 
+    r = r < 0 ? r : file_read_all_at(dir, STORE_INDEX, STORE_INDEX_BYTES, &text, &len);
     if (r < 0)
         return err_errno(err, ERR_SETUP, r, "", not_whole, "the layout's index.json");
     buf_add(&i->index, text, len);

@@ -119,7 +119,7 @@ static const char *needed_workdir(int root, const struct image_config *c) {
     bool covered = strncmp(dir, "/tmp/", 5) == 0 ||
                    (strncmp(dir, "/home/", 6) == 0 && home_is_free(root, "home"));
 
-    return *dir == '/' && !covered ? dir : NULL;
+    return *dir && !covered ? dir : NULL;
 }
 
 /* What a box mounts something on, and what the image's own config wants to start in: other runtimes make them at each

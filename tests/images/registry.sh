@@ -147,4 +147,28 @@ a_tag_that_moved_is_followed() {
     pulled --plain-http --platform linux/amd64 "$PLAIN/public/moves:1"
     same "$(stored_digest "$PLAIN/public/moves:1")" "$(digest zstd)"
     same "$(names)" "$PLAIN/public/moves:1"
+    grep -F "$(digest oci | cut -c 1-19)… had this name before and has none now; mayfly prune" "$T/err"
+}
+
+# One downloads and unpacks, the others wait for it: all run, whatever half of it they came upon.
+twenty_cold_runs_at_once_are_all_right() {
+    need docker-registry skopeo
+    local i image=$PLAIN/cold:1 pids=()
+    mkdir -p "$T/root/usr"
+    cp "$B/mayfly" "$T/root/usr/hello" # static, so all that an image needs
+    "$B/mayfly" import --store "$T/other" -t cold "$T/root" >"$T/out"
+    "$B/mayfly" export --store "$T/other" -o "$T/cold.tar" cold
+    push "docker-archive:$T/cold.tar" "docker://$image"
+    printf '{"registries":{"%s":{"plainHttp":true}}}' "$PLAIN" >"$XDG_CONFIG_HOME/mayfly/config.json"
+    for i in {1..20}; do
+        "$B/mayfly" run --store "$S" --limits=best-effort --timeout 60s --image "$image" /usr/hello version >"$T/out.$i" 2>"$T/err.$i" &
+        pids+=($!)
+    done
+    for i in {1..20}; do
+        wait "${pids[i - 1]}" || fail "run $i: status $?: $(cat "$T/err.$i")"
+        same "$(cat "$T/out.$i")" "$("$B/mayfly" version)"
+    done
+    same "$(cat "$T"/err.* | grep -c 'is here now')" 1
+    same "$(ls "$S/tmp")" ""
+    same "$(find "$S/unpacked" -mindepth 1 -maxdepth 1 | wc -l)" 1
 }

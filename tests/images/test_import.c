@@ -373,6 +373,8 @@ static void a_layout_that_is_wrong_leaves_nothing(void **state) {
     assert_int_equal(unlink(file), 0);
     assert_int_equal(mkfifo(file, 0644), 0);
     REFUSED(&other, "is no file", "import", in(p, "layout"));
+    assert_int_equal(rename(file, in(p, "layout/index.json")), 0);
+    REFUSED(&other, "index.json", "import", in(p, "layout"));
     /* What another had begun to get is no part of it. */
     s = open_place(&other);
     struct blob_writer *w = NULL;
@@ -455,7 +457,8 @@ static void what_a_name_leaves_behind_is_said(void **state) {
     assert_int_equal(MAYFLY(&other, said, "import", in(p, "two.tar")), 0);
     assert_non_null(strstr(said, "had this name before and has none now; mayfly prune"));
     assert_int_equal(MAYFLY(&other, said, "images"), 0);
-    assert_non_null(strstr(said, "1 root file systems of images that are here no more"));
+    assert_non_null(
+        strstr(said, "1 root file system of images that are here no more: mayfly prune frees"));
     assert_int_equal(MAYFLY(&other, said, "import", "--json", in(p, "one.tar")), 0);
     assert_non_null(strstr(said, "\"unnamed\":\"sha256:"));
     assert_non_null(strstr(said, two.manifest));

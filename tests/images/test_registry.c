@@ -16,6 +16,7 @@ PACKAGE_TEST(a_login_of_anothers_opens_a_registry_with_passwords)
 PACKAGE_TEST(tokens_are_got_with_a_login_and_without)
 PACKAGE_TEST(what_was_cut_is_resumed_from_a_real_registry)
 PACKAGE_TEST(a_tag_that_moved_is_followed)
+PACKAGE_TEST(twenty_cold_runs_at_once_are_all_right)
 
 /* Its configuration is `more` beside what all have. */
 static void start_registry(const char *name, const char *more, const char *variable) {
@@ -90,6 +91,7 @@ int main(void) {
         cmocka_unit_test(tokens_are_got_with_a_login_and_without),
         cmocka_unit_test(what_was_cut_is_resumed_from_a_real_registry),
         cmocka_unit_test(a_tag_that_moved_is_followed),
+        cmocka_unit_test(twenty_cold_runs_at_once_are_all_right),
     };
 
     return cmocka_run_group_tests(tests, begin, servers_end);
