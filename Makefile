@@ -60,8 +60,12 @@ FETCH_LIBS := -larchive -lcrypto -lcurl -ljansson -lseccomp -lm
 TOOL_OBJ := $(call obj,$(wildcard src/tool/*.c))
 MCP_OBJ  := $(call obj,$(filter-out %/main.c,$(wildcard src/mcp/*.c))) $(TOOL_OBJ)
 MCP_LIBS := -lmicrohttpd
+# The run log: linked by the programs that log; mayfly itself hands its records to one of them.
+RUNLOG_OBJ := $(call obj,$(wildcard src/runlog/*.c))
+LOG_OBJ  := $(call obj,$(wildcard src/log/*.c))
+LOG_LIBS := -lcrypto -ljansson -lm
 # Programs that mayfly starts itself, for LIBEXECDIR/mayfly: $(B)/NAME, with a rule each.
-HELPERS  := $(DELEGATE) $(B)/mayfly-fetch $(B)/mayfly-mcp
+HELPERS  := $(DELEGATE) $(B)/mayfly-fetch $(B)/mayfly-mcp $(B)/mayfly-log
 OBJCOPY  ?= objcopy
 SUITES   := unit golden fault live images mcp package
 TEST_SRC := $(wildcard $(SUITES:%=tests/%/test_*.c))
@@ -229,6 +233,9 @@ $(B)/mayfly-fetch: $(call obj,src/fetch/main.c) $(FETCH_OBJ) $(B)/libmayfly.a
 $(B)/mayfly-mcp: $(call obj,src/mcp/main.c) $(MCP_OBJ) $(JSON_OBJ) $(B)/libmayfly.a
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ $(MCP_LIBS) $(LIBS)
 
+$(B)/mayfly-log: $(LOG_OBJ) $(RUNLOG_OBJ) $(B)/libmayfly.a
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ $(LOG_LIBS)
+
 # The program that makes byte code in a box, as the bytes of an array.
 $(B)/gen/bytecode_py.inc: src/fetch/bytecode.py
 	@mkdir -p $(@D)
@@ -245,7 +252,7 @@ $(call obj,src/tool/toolbox.c): | $(B)/gen/result_schema.json.inc $(B)/gen/probe
 $(B)/libmcp_test.a: $(MCP_OBJ)
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
-$(B)/libfetch_test.a: $(FETCH_OBJ)
+$(B)/libfetch_test.a: $(FETCH_OBJ) $(RUNLOG_OBJ) $(filter-out %/main.o,$(LOG_OBJ))
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
 $(B)/libmayfly.a: $(LIB_OBJ)
@@ -266,7 +273,7 @@ $(B)/libmayfly.so.0: $(LIB_OBJ) src/lib/libmayfly.map
 $(B)/libmayfly_test.a: $(LIB_OBJ) $(JSON_OBJ) $(filter-out %/main.o,$(CLI_OBJ)) $(if $(filter fuzzer,$(SAN)),,$(TEST_AUX))
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
-$(filter-out %/test_probes %/test_attacks %/test_fuzz_replay $(B)/tests/images/% $(B)/tests/mcp/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
+$(filter-out %/test_probes %/test_attacks %/test_fuzz_replay %/test_runlog $(B)/tests/images/% $(B)/tests/mcp/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
@@ -283,7 +290,7 @@ $(FUZZERS): $(B)/bin/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) $(B)/libfetc
 unit-programs: $(filter $(B)/tests/unit/%,$(TESTS))
 	@:
 
-$(filter $(B)/tests/images/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libfetch_test.a $(B)/libmayfly_test.a
+$(filter %/test_runlog $(B)/tests/images/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libfetch_test.a $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS) $(FETCH_LIBS)
 
@@ -336,7 +343,7 @@ $(FILTER): src/control/seccomp_default.json $(B)/mkfilter
 	@mkdir -p $(@D)
 	$(call says,FILTER) $(B)/mkfilter $< > $@
 
-OTHERS := $(B)/obj/tests/bench/bench.o $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(FETCH_OBJ) $(MCP_OBJ) $(call obj,src/mcp/main.c) $(TEST_AUX) $(FUZZ_OBJ) $(call obj,$(TEST_SRC)))
+OTHERS := $(B)/obj/tests/bench/bench.o $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(FETCH_OBJ) $(RUNLOG_OBJ) $(LOG_OBJ) $(MCP_OBJ) $(call obj,src/mcp/main.c) $(TEST_AUX) $(FUZZ_OBJ) $(call obj,$(TEST_SRC)))
 $(OTHERS) $(if $(filter musl,$(LIBC)),$(call MUSL_OBJ,$(LIB_OBJ))): | $(FILTER)
 
 -include $(shell find $(B)/obj $(B)/musl -name '*.d' 2>/dev/null)

@@ -65,7 +65,8 @@ MAYFLY_API mayfly_policy *mayfly_policy_new(void);
 MAYFLY_API void mayfly_policy_free(mayfly_policy *policy); /* accepts NULL */
 
 /* Sets one field by name ("memory", "256m"; "timeout", "2s"; "rootfs", "/srv/py"; the names are those
- * in `mayfly run --help`), or adds one entry to a list field ("env", "A=1"; "volume", "/src:/dst:ro"). Sizes take b, k,
+ * in `mayfly run --help`), or adds one entry to a list field ("env", "A=1"; "volume", "/src:/dst:ro"). "out" takes the
+ * directory where what the code leaves in /out is brought, or "-" for the result itself. Sizes take b, k,
  * m, g (binary); times take ms, s, m, h, a bare number being seconds. -EINVAL: unknown name, or a value out of range;
  * the policy is unchanged. */
 MAYFLY_API int mayfly_policy_set(mayfly_policy *policy, const char *name, const char *value,
@@ -76,9 +77,19 @@ MAYFLY_API int mayfly_policy_set(mayfly_policy *policy, const char *name, const 
 MAYFLY_API int mayfly_policy_json(mayfly_policy *policy, const char *text, size_t len,
                                   struct mayfly_error *error);
 
-/* What the policy names as its "image", its "rootfs" or its "store"; NULL: nothing, or it is none of these fields. Valid
+/* One more file for the box, by content: /in/NAME there, read-only. `name` is relative and plain ("data/a.csv"); name and
+ * data are copied. At most 256 files of 64 MiB together; they count in the box's memory. */
+MAYFLY_API int mayfly_policy_file(mayfly_policy *policy, const char *name, const void *data,
+                                  size_t len, struct mayfly_error *error);
+
+/* What the policy names as its "image", its "rootfs", its "store" or its "out"; NULL: nothing, or it is none of these fields. Valid
  * until the policy is changed or freed. */
 MAYFLY_API const char *mayfly_policy_text(const mayfly_policy *policy, const char *name);
+
+/* The policy's fields as lines NAME=VALUE, the same for the same policy: to know it again by, as a digest of it in a log
+ * does. Of variables and files the names; of the command nothing. *ret_text is malloc'ed. */
+MAYFLY_API int mayfly_policy_print(const mayfly_policy *policy, char **ret_text,
+                                   struct mayfly_error *error);
 
 /* The command: a NULL-terminated argv, copied. argv[0] without a slash is looked up in the box's PATH. With
  * an image it stands for the image's CMD, and need not be set where the image has one. */
@@ -183,6 +194,18 @@ struct mayfly_certificate {
     uint64_t fds;         /* of this process, to its pipes, sockets and cgroups */
 };
 
+/* A file that the code left in /out, under its name there ("plots/a.png"). */
+struct mayfly_file {
+    const char *name;
+    uint64_t bytes;
+    const void *data; /* with "out" set to "-"; NULL: it is in the directory that "out" names */
+};
+/* What lay there and was not brought back. */
+struct mayfly_skipped {
+    const char *name; /* as the code chose it: any bytes but NUL */
+    const char *reason;
+};
+
 /* Owned by the library's allocation; all pointers are valid until mayfly_result_free(). May grow at its end. */
 struct mayfly_result {
     enum mayfly_outcome outcome;
@@ -206,6 +229,12 @@ struct mayfly_result {
     const char *image;                            /* the rootfs, or an image's digest */
     char id[32];                                  /* of this run */
     const struct mayfly_certificate *certificate; /* NULL without "attest" */
+    int has_files;                                /* "out" was set: */
+    const struct mayfly_file *files;              /* by name */
+    size_t n_files;
+    const struct mayfly_skipped *skipped;
+    size_t n_skipped;       /* the first hundred */
+    uint64_t skipped_total; /* all of them */
 };
 
 MAYFLY_API void mayfly_result_free(mayfly_result *result); /* accepts NULL */

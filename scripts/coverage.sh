@@ -8,12 +8,13 @@ cd "$(dirname "$0")/.." || exit
 
 least=90
 parsers="
-    base/err base/units base/utf8
+    base/base64 base/err base/units base/utf8
     policy/policy policy/policy_fields policy/policy_json policy/profile_json
     cli/options json/result_json
     control/seccomp_compile control/seccomp_pack
     linux/bpf linux/cgroup linux/idmap linux/procfs
     box/protocol
+    runlog/record runlog/files log/asked
     lib/hints lib/hints_calls lib/hints_words lib/last_words
 "
 b=build/coverage

@@ -5,15 +5,15 @@
 
 _mayfly() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev='' flag='' command='' i word at
-    local commands='python run plan pull images import build export inspect rmi prune doctor gc version help'
+    local commands='python run plan pull images import build export inspect rmi prune doctor log gc version help'
     local with_file='--policy --env-file'
-    local with_dir='--rootfs --cgroup-parent --store'
-    local with_path='--volume -v --mount'
+    local with_dir='--rootfs --cgroup-parent --store --out'
+    local with_path='--volume -v --mount --file'
     local with_value='--memory -m --memory-swap --cpus --pids-limit --timeout --cpu-time
-        --max-output --tmp-size --tmp-inodes --ulimit --limits --tmpfs --workdir -w --env -e --user
+        --max-output --out-size --out-files --tmp-size --tmp-inodes --ulimit --limits --tmpfs --workdir -w --env -e --user
         -u --hostname --network --cap-drop --security-opt --image
-        --entrypoint --pull'
-    local switches='--read-only --build --interactive -i --attest --json --stats --init --rm --help'
+        --entrypoint --pull --log-code --log-size --log-keep'
+    local switches='--read-only --build --interactive -i --attest --json --log --stats --init --rm --help'
     local all="$with_file $with_dir $with_path $with_value $switches"
 
     COMPREPLY=()
@@ -79,6 +79,7 @@ _mayfly() {
                 rmi) _mayfly_images "$cur" '--force -f --json --store --help' && return ;;
                 prune) mapfile -t COMPREPLY < <(compgen -W '--force -f --json --store --help' -- "$cur") && return ;;
                 doctor) mapfile -t COMPREPLY < <(compgen -W '--verbose --json --help' -- "$cur") && return ;;
+                log) mapfile -t COMPREPLY < <(compgen -W 'verify --log --follow -f --lines -n --since --until --failed --outcome --source --id --json --stats --prometheus --help' -- "$cur") && return ;;
                 gc) mapfile -t COMPREPLY < <(compgen -W '--all --json --help' -- "$cur") && return ;;
                 *) mapfile -t COMPREPLY < <(compgen -W '--help' -- "$cur") && return ;;
             esac
@@ -120,8 +121,9 @@ _mayfly_value() {
         --policy | --env-file) compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$2") && return ;;
         --image) _mayfly_images "$2" '' && return ;;
+        --log-code) values='full digest none' ;;
         --pull) values='missing always never' ;;
-        --rootfs | --cgroup-parent | --store) compopt -o filenames 2>/dev/null
+        --rootfs | --cgroup-parent | --store | --out) compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -d -- "$2") && return ;;
         --volume | -v) # a source begins with / or ./, and what comes behind it is in the box
             [[ $2 == /* || $2 == .* || -z $2 ]] || return 0

@@ -2,7 +2,7 @@
 #
 # tests/package/test_manual.c compares the flags with the program's own table.
 
-set -l commands python run plan pull images import build export inspect rmi prune doctor gc version help
+set -l commands python run plan pull images import build export inspect rmi prune doctor log gc version help
 set -l runs '__fish_seen_subcommand_from python run'
 
 complete -c mayfly -f
@@ -19,15 +19,30 @@ complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a inspect -d 
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a rmi -d 'Remove images'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a prune -d 'Remove what no image needs'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'Say what this host can put in force'
+complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a log -d 'Show the run log'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a gc -d 'Collect what killed runs left behind'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a version -d 'Print the version'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a help -d 'The flags of a command'
 complete -c mayfly -n '__fish_seen_subcommand_from plan; and not __fish_seen_subcommand_from python run' -a 'python run'
-complete -c mayfly -n '__fish_seen_subcommand_from help' -a "python run plan pull images import build export inspect rmi prune doctor gc version"
+complete -c mayfly -n '__fish_seen_subcommand_from help' -a "python run plan pull images import build export inspect rmi prune doctor log gc version"
 complete -c mayfly -s h -l help -d 'The flags, with their defaults'
 complete -c mayfly -n '__fish_seen_subcommand_from doctor gc python run' -l json -d 'Print JSON'
 complete -c mayfly -n '__fish_seen_subcommand_from doctor' -l verbose -d 'Say it of what is in order too'
 complete -c mayfly -n '__fish_seen_subcommand_from gc' -l all -d 'Look through the whole cgroup tree'
+
+complete -c mayfly -n '__fish_seen_subcommand_from log' -a verify -d 'Whether it is whole'
+complete -c mayfly -n '__fish_seen_subcommand_from log' -l log -r -F -d 'The log'
+complete -c mayfly -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Go on as records come'
+complete -c mayfly -n '__fish_seen_subcommand_from log' -s n -l lines -x -d 'The last so many'
+complete -c mayfly -n '__fish_seen_subcommand_from log' -l since -x -a '1h 24h 7d' -d 'From then on'
+complete -c mayfly -n '__fish_seen_subcommand_from log' -l until -x -d 'Before then'
+complete -c mayfly -n '__fish_seen_subcommand_from log' -l failed -d 'Runs that did not exit with 0'
+complete -c mayfly -n '__fish_seen_subcommand_from log' -l outcome -x -a 'exited signaled timed_out cpu_limit oom_killed output_limit cancelled setup_failed lost' -d 'Runs that ended so'
+complete -c mayfly -n '__fish_seen_subcommand_from log' -l source -x -a 'run python mcp agent' -d 'Who asked'
+complete -c mayfly -n '__fish_seen_subcommand_from log' -l id -x -d 'That run'
+complete -c mayfly -n '__fish_seen_subcommand_from log' -l json -d 'Print JSON'
+complete -c mayfly -n '__fish_seen_subcommand_from log' -l stats -d 'Rates by the hour'
+complete -c mayfly -n '__fish_seen_subcommand_from log' -l prometheus -d 'Counters'
 
 complete -c mayfly -n '__fish_seen_subcommand_from pull images import build inspect rmi prune' -l json -d 'Print JSON'
 complete -c mayfly -n '__fish_seen_subcommand_from pull images import build export inspect rmi prune' -l store -x -a '(__fish_complete_directories)' -d 'Where images are kept'
@@ -92,6 +107,10 @@ complete -c mayfly -n $runs -l build -d 'The rootfs is an image being made'
 complete -c mayfly -n $runs -s v -l volume -r -F -d 'Show a directory or file of the host\'s'
 complete -c mayfly -n $runs -l mount -x -a 'type=bind,src= type=tmpfs,dst=' -d 'The same in the long form of docker'
 complete -c mayfly -n $runs -l tmpfs -x -d 'One more place in memory'
+complete -c mayfly -n $runs -l file -x -d 'Put a copy of a file in'
+complete -c mayfly -n $runs -l out -x -a '(__fish_complete_directories)' -d 'Bring back what the code leaves in /out'
+complete -c mayfly -n $runs -l out-size -x -d 'Size of /out'
+complete -c mayfly -n $runs -l out-files -x -d 'The most files that are brought back'
 complete -c mayfly -n $runs -s w -l workdir -x -d 'Where the command starts'
 complete -c mayfly -n $runs -s e -l env -x -a '(set -xn)' -d 'A variable'
 complete -c mayfly -n $runs -s u -l user -x -d 'Who the code is in the box (1000)'
@@ -103,6 +122,10 @@ complete -c mayfly -n $runs -l cap-drop -x -a ALL -d 'All are dropped, always'
 complete -c mayfly -n $runs -l security-opt -x -a 'seccomp=builtin seccomp= no-new-privileges' -d 'Another seccomp profile'
 complete -c mayfly -n $runs -l env-file -r -F -d 'Variables, one on each line'
 complete -c mayfly -n $runs -l policy -r -F -d 'Fields as a JSON object'
+complete -c mayfly -n $runs -l log -d 'Log this run'
+complete -c mayfly -n $runs -l log-code -x -a 'full digest none' -d 'What the log has of the code (full)'
+complete -c mayfly -n $runs -l log-size -x -d 'A log that would grow beyond is rotated (64m)'
+complete -c mayfly -n $runs -l log-keep -x -d 'Rotated logs that are kept (10)'
 complete -c mayfly -n $runs -l stats -d 'Print what the run used'
 complete -c mayfly -n $runs -l init -d 'Always so'
 complete -c mayfly -n $runs -l rm -d 'Always so'

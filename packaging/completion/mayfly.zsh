@@ -28,6 +28,10 @@ _mayfly_flags() {
         '*'{-v+,--volume=}'[show a directory or file of the host'"'"'s]:source\:target[\:rw]:_files -S \:'
         '*--mount=[the same in the long form of docker]:type=bind,src=…,dst=…:(type=bind,src= type=tmpfs,dst=)'
         '*--tmpfs=[one more place in memory]:path in the box[\:options]:'
+        '*--file=[put a copy of a file in]:name=path:'
+        '--out=[bring back what the code leaves in /out]:directory:_files -/'
+        '--out-size=[size of /out]:size:(16m 64m 256m)'
+        '--out-files=[the most files that are brought back]:number:'
         '(-w --workdir)'{-w+,--workdir=}'[where the command starts]:directory in the box:'
         '*'{-e+,--env=}'[a variable]:name=value:_parameters -S = -q'
         '(-u --user)'{-u+,--user=}'[who the code is in the box]:user[\:group] (1000):'
@@ -40,6 +44,10 @@ _mayfly_flags() {
         '*--env-file=[variables, one on each line]:file:_files'
         '--policy=[fields as a JSON object]:file:_files -g "*.json(-.)"'
         '--json[print the result as one JSON object]'
+        '--log=-[log this run]::file:_files'
+        '--log-code=[what the log has of the code]:what:(full digest none)'
+        '--log-size=[a log that would grow beyond is rotated]:size (64m):'
+        '--log-keep=[rotated logs that are kept]:number (10):'
         '--stats[print what the run used]'
         '--init[always so]'
         '--rm[always so]'
@@ -73,6 +81,7 @@ _mayfly() {
         'rmi:remove images'
         'prune:remove what no image needs'
         'doctor:say what this host can put in force'
+        'log:show the run log'
         'gc:collect what killed runs left behind'
         'version:print the version'
         'help:the flags of a command'
@@ -132,6 +141,14 @@ _mayfly() {
                     '--store=[where images are kept]:directory:_files -/' '(- *)'{-h,--help}'[help]' ;;
                 doctor) _arguments '--verbose[say it of what is in order too]' '--json[print JSON]' \
                     '(- *)'{-h,--help}'[help]' ;;
+                log) _arguments '--log=[the log]:file:_files' '(-f --follow)'{-f,--follow}'[go on as records come]' \
+                    '(-n --lines)'{-n+,--lines=}'[the last so many]:number:' \
+                    '--since=[from then on]:when:(1h 24h 7d)' '--until=[before then]:when:' \
+                    '--failed[runs that did not exit with 0]' \
+                    '--outcome=[runs that ended so]:outcome:(exited signaled timed_out cpu_limit oom_killed output_limit cancelled setup_failed lost)' \
+                    '--source=[who asked]:source:(run python mcp agent)' '--id=[that run]:id:' \
+                    '--json[print JSON]' '--stats[rates by the hour]' '--prometheus[counters]' \
+                    '(- *)'{-h,--help}'[help]' '1:what:(verify)' ;;
                 gc) _arguments '--all[look through the whole cgroup tree]' '--json[print JSON]' \
                     '(- *)'{-h,--help}'[help]' ;;
                 help) ((CURRENT == 2)) && _describe command commands ;;

@@ -129,6 +129,10 @@ static void apply(struct box *box, const struct msg *m, int fd) {
         fd_close(&box->code);
         box->code = fd;
         return;
+    case MSG_TREE:
+        fd_close(&box->tree);
+        box->tree = fd;
+        return;
     case MSG_LISTENER:
         fd_close(&box->listener);
         box->listener = fd;
@@ -309,7 +313,8 @@ static bool init_comes_first(const struct box *box) {
         n = recv(box->report, &m, sizeof(m), MSG_PEEK | MSG_DONTWAIT);
     while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 
-    return n == (ssize_t)sizeof(m) && (m.kind == MSG_CODE_FILE || m.kind == MSG_FAILED);
+    return n == (ssize_t)sizeof(m) &&
+           (m.kind == MSG_CODE_FILE || m.kind == MSG_TREE || m.kind == MSG_FAILED);
 }
 
 static int send_go(struct box *box, const struct box_input *input);
@@ -407,7 +412,7 @@ static struct box *box_alloc(const struct plan *plan) {
     }
     *box = (struct box){.arena = arena, .plan = plan, .state = BOX_CLONED};
     box->pidfd = box->report = box->go = box->in = box->out = box->err = -1;
-    box->code = box->listener = box->cancel = -1;
+    box->code = box->tree = box->listener = box->cancel = -1;
     op_ctx_init(&box->ctx, plan->host);
     box->facts.usage =
         (struct cg_usage){UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX, UINT64_MAX};
@@ -567,6 +572,7 @@ void box_close(struct box *box) {
     fd_close(&box->out);
     fd_close(&box->err);
     fd_close(&box->code);
+    fd_close(&box->tree);
     fd_close(&box->listener);
     fd_close(&box->cancel);
     fd_close(&box->ctx.oom_event);

@@ -27,6 +27,7 @@ struct box {
     int report, go; /* our ends */
     int in, out, err;
     int code;                  /* the code's file in the box, until the code is written */
+    int tree;                  /* the mount that is /out in the box, which outlives it by this */
     int listener;              /* foreign system calls are notified here */
     int cancel;                /* eventfd, for box_cancel from any thread */
     struct evidence *evidence; /* shared memory, with --attest; NULL */

@@ -134,17 +134,24 @@ static int op_id_map(const struct op *op, struct op_ctx *ctx, struct err *err) {
     return idmap_write(ids, ctx->init, uids, n_uids, gids, n_gids, err);
 }
 
-static int op_tree_idmap(const struct op *op, struct op_ctx *ctx) {
-    if (ctx->userns_fd < 0) {
-        char path[40];
+static int keep_userns(struct op_ctx *ctx) {
+    char path[40];
 
-        (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)ctx->init);
-        ctx->userns_fd = open(path, O_RDONLY | O_CLOEXEC);
-        if (ctx->userns_fd < 0) {
-            ctx->step = "open ns/user";
-            return -errno;
-        }
-    }
+    if (ctx->userns_fd >= 0)
+        return 0;
+    (void)snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)ctx->init);
+    ctx->userns_fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (ctx->userns_fd >= 0)
+        return 0;
+    ctx->step = "open ns/user";
+    return -errno;
+}
+
+static int op_tree_idmap(const struct op *op, struct op_ctx *ctx) {
+    int r = keep_userns(ctx);
+
+    if (r < 0)
+        return r;
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_IDMAP, .userns_fd = (unsigned)ctx->userns_fd};
     if (sys_mount_setattr(ctx->slot[op->slot], "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) == 0)
         return 0;
@@ -172,6 +179,8 @@ int op_run_host(const struct op *op, struct op_ctx *ctx, struct err *err) {
         return idmap_lease(&ctx->host->ids, &ctx->lease, &ctx->lease_fd, err);
     case OP_ID_MAP:
         return op_id_map(op, ctx, err);
+    case OP_USERNS_KEEP:
+        return keep_userns(ctx);
     case OP_TREE_IDMAP:
         return op_tree_idmap(op, ctx);
     default:

@@ -22,6 +22,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -234,6 +235,8 @@ _Noreturn void inside_main(const struct plan *plan, struct op_ctx *ctx, struct e
     (void)sigprocmask(SIG_SETMASK, &all, NULL);
     close_foreign(ctx);
     (void)setsid();
+    (void)umask(
+        0); /* modes are as the plan has them, whatever the caller's mask: its 077 would hide the code */
     run_stage(plan, ctx, STAGE_APART, ctx->report);
     if (await(ctx->report, MSG_MAPPED, &mapped) < 0)
         _exit(125);

@@ -196,6 +196,19 @@ static void fd_path(char out[48], int fd, const char *tail) {
     memcpy(out + len, tail, strlen(tail) + 1);
 }
 
+/* Directories that the upper layer adds to the root. */
+static int make_places(int scratch, const char *const *names) {
+    char path[16] = "u/";
+
+    for (; names && *names; names++) {
+        if (!str_copy(path + 2, sizeof(path) - 2, *names))
+            return errno = ENAMETOOLONG, -1;
+        if (mkdirat(scratch, path, 0755) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* What the overlay writes to: a tmpfs, thrown away with the box, or a tree of the host's, in which a build keeps it. */
 static int open_scratch(const struct op *op, struct op_ctx *ctx) {
     if (!op->value)
@@ -212,7 +225,8 @@ static int open_scratch(const struct op *op, struct op_ctx *ctx) {
 /* The root becomes an overlay: the rootfs below, the scratch above. That is parked on a directory of the rootfs only
  * because overlayfs wants its layers mounted; nobody can see it there once the overlay covers it. */
 static int op_overlay(const struct op *op, struct op_ctx *ctx) {
-    char lower[48], upper[48], work[48];
+    char lower[48], upper[48], work[48], both[100];
+    bool fixed = op->flags & MOUNT_ATTR_RDONLY; /* nothing is written: two lower layers */
     _cleanup_fd_ int scratch = open_scratch(op, ctx);
 
     if (scratch < 0)
@@ -223,21 +237,27 @@ static int op_overlay(const struct op *op, struct op_ctx *ctx) {
     int r = attach_fd(ctx, scratch, at);
     if (r < 0)
         return r;
+    r = make_places(scratch, op->data);
+    if (r < 0)
+        return check(ctx, -1, "mkdirat");
     fd_path(lower, ctx->slot[op->slot], "");
     fd_path(upper, scratch, "/u");
     fd_path(work, scratch, "/w");
     _cleanup_fd_ int fs = sys_fsopen("overlay");
     if (fs < 0)
         return check(ctx, fs, "fsopen(overlay)");
-    if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", lower, 0) < 0 ||
-        sys_fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", upper, 0) < 0 ||
-        sys_fsconfig(fs, FSCONFIG_SET_STRING, "workdir", work, 0) < 0 ||
+    memcpy(both, upper, strlen(upper));
+    both[strlen(upper)] = ':';
+    memcpy(both + strlen(upper) + 1, lower, strlen(lower) + 1);
+    if (sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", fixed ? both : lower, 0) < 0 ||
+        (!fixed && sys_fsconfig(fs, FSCONFIG_SET_STRING, "upperdir", upper, 0) < 0) ||
+        (!fixed && sys_fsconfig(fs, FSCONFIG_SET_STRING, "workdir", work, 0) < 0) ||
         sys_fsconfig(fs, FSCONFIG_SET_FLAG, "userxattr", NULL, 0) < 0 ||
         /* Nobody mounts it a second time: what the payload syncs need not reach the disk. */
-        sys_fsconfig(fs, FSCONFIG_SET_FLAG, "volatile", NULL, 0) < 0 ||
+        (!fixed && sys_fsconfig(fs, FSCONFIG_SET_FLAG, "volatile", NULL, 0) < 0) ||
         sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
         return check(ctx, -1, "fsconfig(overlay)");
-    int mnt = sys_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+    int mnt = sys_fsmount(fs, (unsigned)op->flags | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
     if (mnt < 0)
         return check(ctx, mnt, "fsmount(overlay)");
     fd_close(&ctx->slot[op->slot]);
@@ -311,6 +331,27 @@ static int op_mkfile(const struct op *op, struct op_ctx *ctx) {
     if (fd < 0)
         return fd;
     return own(ctx, op, ctx->slot[op->slot]);
+}
+
+/* A file by content, which lies in the policy's memory: init is a copy of the process that has it. */
+static int op_file(const struct op *op, struct op_ctx *ctx) {
+    _cleanup_fd_ int fd = create(ctx, op);
+
+    if (fd < 0)
+        return fd;
+    int r = fd_write_full(fd, op->data, op->b);
+    if (r < 0)
+        ctx->step = "write";
+    return r;
+}
+
+static int op_tree_send(const struct op *op, struct op_ctx *ctx) {
+    struct msg m = {.kind = MSG_TREE};
+    int r = msg_send(ctx->report, &m, ctx->slot[op->slot]);
+
+    if (r < 0)
+        ctx->step = "sendmsg";
+    return r;
 }
 
 static int op_code_file(const struct op *op, struct op_ctx *ctx) {
@@ -560,6 +601,10 @@ static int run_mount_op(const struct op *op, struct op_ctx *ctx) {
         return op_write(op, ctx);
     case OP_CODE_FILE:
         return op_code_file(op, ctx);
+    case OP_FILE:
+        return op_file(op, ctx);
+    case OP_TREE_SEND:
+        return op_tree_send(op, ctx);
     case OP_PIVOT:
         return op_pivot(op, ctx);
     default:

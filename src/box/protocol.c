@@ -23,6 +23,7 @@ static const struct {
     {BOX_CLONED, FROM_INIT, MSG_EOF, BOX_FAILED},
 
     {BOX_BUILDING, FROM_INIT, MSG_CODE_FILE, BOX_BUILDING},
+    {BOX_BUILDING, FROM_INIT, MSG_TREE, BOX_BUILDING},
     {BOX_BUILDING, FROM_PAYLOAD, MSG_LISTENER, BOX_BUILDING},
     {BOX_BUILDING, FROM_PAYLOAD, MSG_READY, BOX_PARKED},
     {BOX_BUILDING, FROM_INIT, MSG_FAILED, BOX_FAILED},
@@ -32,6 +33,7 @@ static const struct {
     {BOX_BUILDING, FROM_PAYLOAD, MSG_EOF, BOX_FAILED},
 
     {BOX_BUILDING, FROM_SUPERVISOR, MSG_GO, BOX_RUSHED},
+    {BOX_RUSHED, FROM_INIT, MSG_TREE, BOX_RUSHED},
     {BOX_RUSHED, FROM_PAYLOAD, MSG_LISTENER, BOX_RUSHED},
     {BOX_RUSHED, FROM_PAYLOAD, MSG_READY, BOX_GOING},
     {BOX_RUSHED, FROM_INIT, MSG_FAILED, BOX_FAILED},
@@ -169,8 +171,9 @@ int msg_recv(int sock, struct msg *ret, int *ret_fd) {
 }
 
 const char *msg_name(enum msg_kind kind) {
-    static const char *const names[MSG__N] = {"MAPPED", "CODE_FILE",   "LISTENER", "READY", "GO",
-                                              "FAILED", "EXEC_FAILED", "EXIT",     "EOF"};
+    static const char *const names[MSG__N] = {"MAPPED", "CODE_FILE", "TREE",   "LISTENER",
+                                              "READY",  "GO",        "FAILED", "EXEC_FAILED",
+                                              "EXIT",   "EOF"};
     return kind < MSG__N ? names[kind] : "?";
 }
 

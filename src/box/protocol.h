@@ -14,7 +14,7 @@
  *   clone3 ------------->
  *   id maps, MAPPED ---->
  *                         rows INSIDE, PIVOT
- *          <---- CODE_FILE
+ *          <---- TREE, CODE_FILE
  *                         fork ------------->
  *                                              rows SEAL
  *          <------------------------ LISTENER
@@ -32,6 +32,7 @@
 enum msg_kind {
     MSG_MAPPED,      /* id maps are written: go on */
     MSG_CODE_FILE,   /* with the descriptor of the code's file */
+    MSG_TREE,        /* with the mount that is /out in the box */
     MSG_LISTENER,    /* with the seccomp notification descriptor */
     MSG_READY,       /* sealed; waiting */
     MSG_GO,          /* execute */

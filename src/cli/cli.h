@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "json/settings.h"
 #include "mayfly.h"
@@ -27,10 +28,12 @@ int cmd_gc(const struct command *self, int argc, char **argv);
 int cmd_doctor(const struct command *self, int argc, char **argv);
 int cmd_fetch(const struct command *self, int argc, char **argv); /* all that mayfly-fetch does */
 int cmd_mcp(const struct command *self, int argc, char **argv);
+int cmd_log(const struct command *self, int argc, char **argv); /* what mayfly-log does */
 int cmd_version(const struct command *self, int argc, char **argv);
 void help_run(const struct command *self);
 void help_mcp(const struct command *self);
 void help_fetch(const struct command *self);
+void help_log(const struct command *self);
 void help_short(const struct command *self);
 void help_gc(const struct command *self);
 
@@ -58,6 +61,10 @@ struct request {
     const char *words[FRONT_WORDS]; /* its flags and their values, of argv */
     size_t n_words;
     struct settings settings; /* all that was set in the policy */
+    const char *const *
+        command; /* of `run`: the words behind the flags; borrowed from argv. NULL: the image's own */
+    bool log;    /* --log, and what its flags say; NULL: nothing. Borrowed from argv */
+    const char *log_target, *log_code, *log_size, *log_keep;
 };
 
 /* Parses `python …` or `run …` (argv[0] is that word) into *rq, which request_done releases, also after an error. 0, or
@@ -80,6 +87,18 @@ int fetch_image(const mayfly_policy *policy, bool quiet, bool missing, struct ma
 void help_line(const char *flag, const char *metavar, const char *help);
 void help_fields(void);
 void help_sources(void);
+/* mayfly-log, beside a run that is to be logged. */
+struct logging {
+    pid_t pid;   /* 0: there is none */
+    int in, out; /* its standard input and output; -1 */
+};
+/* Where the request says so, starts it and has it say that the log can be written. After an error, too, logging_done is
+ * due. */
+int logging_start(struct logging *l, const struct request *rq, struct mayfly_error *error);
+/* Hands it the result as JSON, and waits until it is written. */
+int logging_finish(struct logging *l, const char *facts, struct mayfly_error *error);
+/* Without logging_finish before: it logs that the run was lost. */
+void logging_done(struct logging *l);
 
 /* Sees to it that what was printed is out: 0, or an exit status; says why unless it is that the reader is gone. */
 int flush_output(void);

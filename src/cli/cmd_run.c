@@ -91,6 +91,11 @@ void help_run(const struct command *self) {
     help_fields();
     (void)printf("\nthe program's own:\n");
     help_sources();
+    help_line("    --log", "[=FILE|=journald]",
+              "log this run; one that cannot be logged is not made");
+    help_line("    --log-code", "full|digest|none", "what the log has of the code (full)");
+    help_line("    --log-size", "SIZE", "a log that would grow beyond is rotated (64m)");
+    help_line("    --log-keep", "N", "rotated logs that are kept (10)");
     help_line("    --json", NULL, "print the result as one JSON object");
     help_line("    --stats", NULL, "print what the run used, on standard error");
     help_line("    --init, --rm", NULL, "accepted for docker's sake: both are always so");
@@ -181,10 +186,22 @@ static void print_ending(const mayfly_result *r) {
 /* Our lines are not to run on from the code's last, if that has no end: they would be taken for its own. */
 static void end_line(const mayfly_result *r, const struct request *rq) {
     bool says = r->out.truncated || r->err.truncated || r->n_warnings || r->n_hints || rq->stats ||
-                r->outcome != MAYFLY_EXITED;
+                r->n_skipped || r->outcome != MAYFLY_EXITED;
 
     if (says && r->err.len && r->err.data[r->err.len - 1] != '\n')
         (void)fputc('\n', stderr);
+}
+
+/* At most so many: all of them are in --json. */
+enum { SKIPPED_SHOWN = 10 };
+
+static void print_skipped(const mayfly_result *r) {
+    for (size_t i = 0; i < r->n_skipped && i < SKIPPED_SHOWN; i++)
+        complain("not brought back: /out%s%.300s: %s", r->skipped[i].name[0] ? "/" : "",
+                 r->skipped[i].name, r->skipped[i].reason);
+    if (r->skipped_total > SKIPPED_SHOWN)
+        complain("not brought back: %llu more",
+                 (unsigned long long)(r->skipped_total - SKIPPED_SHOWN));
 }
 
 static void print_text(const mayfly_result *r, const struct request *rq) {
@@ -192,6 +209,7 @@ static void print_text(const mayfly_result *r, const struct request *rq) {
     print_stream_note("stdout", &r->out);
     print_stream_note("stderr", &r->err);
     print_ending(r);
+    print_skipped(r);
     if (r->outcome == MAYFLY_SETUP_FAILED && r->exit_code == 127 && rq->env_root && !rq->python)
         complain(
             "MAYFLY_ROOTFS names the root, so the first word is the command; for an image unset "
@@ -291,7 +309,17 @@ static int run_found(struct request *rq, const struct mayfly_input *input,
     return r;
 }
 
-static int execute(struct request *rq) {
+/* What happened is in the log before it is told. */
+static int log_end(struct logging *l, const mayfly_result *result,
+                   const struct mayfly_error *failure, struct mayfly_error *error) {
+    char *facts = l->in < 0 ? NULL : result ? result_facts_json(result) : error_to_json(failure);
+    int r = logging_finish(l, facts, error);
+
+    free(facts);
+    return r;
+}
+
+static int execute_logged(struct request *rq, struct logging *l) {
     int signals = watch_signals();
     struct mayfly_input input = {.code = rq->code,
                                  .code_len = rq->code_len,
@@ -302,8 +330,15 @@ static int execute(struct request *rq) {
     struct mayfly_error error = {0};
     mayfly_result *result = NULL;
 
-    if (run_found(rq, &input, &result, &error) < 0)
+    struct mayfly_error unlogged = {0};
+    int made = run_found(rq, &input, &result, &error);
+    int logged = log_end(l, result, &error, &unlogged);
+
+    if (made < 0) {
+        if (logged < 0)
+            complain("%s", unlogged.message);
         return fail(rq, &error);
+    }
     int status = exit_status(result, signals);
     sigset_t none;
     (void)sigemptyset(&none);
@@ -317,6 +352,19 @@ static int execute(struct request *rq) {
         print_text(result, rq);
     }
     mayfly_result_free(result);
+    if (logged < 0) { /* the run was made, and is not where it should be */
+        complain("%s", unlogged.message);
+        status = EXIT_MAYFLY;
+    }
+    return status;
+}
+
+static int execute(struct request *rq) {
+    struct mayfly_error error = {0};
+    struct logging l;
+    int status = logging_start(&l, rq, &error) < 0 ? fail(rq, &error) : execute_logged(rq, &l);
+
+    logging_done(&l);
     return status;
 }
 

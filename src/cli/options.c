@@ -22,7 +22,7 @@
 
 #include "base/banned.h"
 
-enum { MAX_CODE_BYTES = 64 << 20, MAX_FILE_BYTES = 1 << 20 };
+enum { MAX_CODE_BYTES = 64 << 20, MAX_POLICY_BYTES = 16 << 20, MAX_ENV_BYTES = 1 << 20 };
 
 static const struct {
     const char *flag, *instead;
@@ -200,12 +200,13 @@ static int read_code(struct request *rq, const char *path, struct mayfly_error *
 }
 
 /* A file of settings. */
-static int read_settings(const char *flag, const char *path, char **ret_text, size_t *ret_len,
-                         struct mayfly_error *error) {
-    int r = file_read_all_at(AT_FDCWD, path, MAX_FILE_BYTES, ret_text, ret_len);
+static int read_settings(const char *flag, const char *path, size_t most, char **ret_text,
+                         size_t *ret_len, struct mayfly_error *error) {
+    int r = file_read_all_at(AT_FDCWD, path, most, ret_text, ret_len);
 
     if (r == -EFBIG)
-        return usage(error, "%s: %s: is over 1 MiB, the most that is taken", flag, path);
+        return usage(error, "%s: %s: is over %zu MiB, the most that is taken", flag, path,
+                     most >> 20);
     return r < 0 ? usage(error, "%s: %s: %s", flag, path, errno_words(r)) : 0;
 }
 
@@ -224,7 +225,7 @@ static int in_file(const char *path, int code, struct mayfly_error *error) {
 static int read_policy(struct request *rq, const char *path, struct mayfly_error *error) {
     char *text = NULL;
     size_t len = 0;
-    int r = read_settings("--policy", path, &text, &len, error);
+    int r = read_settings("--policy", path, MAX_POLICY_BYTES, &text, &len, error);
 
     if (r < 0)
         return r;
@@ -241,7 +242,7 @@ static int set_env(struct request *rq, const char *value, struct mayfly_error *e
 static int read_env_file(struct request *rq, const char *path, struct mayfly_error *error) {
     char *text = NULL, *save = NULL;
     size_t len = 0;
-    int r = read_settings("--env-file", path, &text, &len, error);
+    int r = read_settings("--env-file", path, MAX_ENV_BYTES, &text, &len, error);
 
     if (r < 0)
         return r;
@@ -318,6 +319,20 @@ static int own_flag(struct request *rq, enum pass pass, const char *flag, size_t
         rq->pull_given = true;
         return pass == PASS_FLAGS ? take_pull(rq, "--pull", value, error) : 0;
     }
+    const struct {
+        const char *flag, **to;
+    } logs[] = {{"--log", &rq->log_target},
+                {"--log-code", &rq->log_code},
+                {"--log-size", &rq->log_size},
+                {"--log-keep", &rq->log_keep}};
+    for (size_t i = 0; !rq->front && i < sizeof(logs) / sizeof(logs[0]); i++) {
+        if (strlen(logs[i].flag) != len || strncmp(flag, logs[i].flag, len) != 0)
+            continue;
+        if (!value || !*value || strlen(value) > 4000)
+            return usage(error, "%s: wants a value", logs[i].flag);
+        *logs[i].to = value;
+        return rq->log = true, 0;
+    }
     if (IS("-c") && rq->python && !rq->front) {
         if (!value)
             return usage(error, "-c: wants the code");
@@ -335,6 +350,8 @@ static bool own_switch(struct request *rq, const char *flag) {
         rq->json = true;
     else if (strcmp(flag, "--stats") == 0 && !rq->front)
         rq->stats = true;
+    else if (strcmp(flag, "--log") == 0 && !rq->front) /* --log=FILE has a value */
+        rq->log = true;
     else if (strcmp(flag, "--help") == 0 || strcmp(flag, "-h") == 0)
         rq->help = true;
     else
@@ -426,6 +443,8 @@ static int run_rest(struct request *rq, int argc, char **argv, int i, struct may
             return r;
     }
     if (i < argc)
+        rq->command = (const char *const *)(uintptr_t)(argv + i);
+    if (i < argc)
         return mayfly_policy_command(rq->policy, (const char *const *)(uintptr_t)(argv + i), error);
     return mayfly_policy_text(rq->policy, "image") ? 0 : usage(error, "run: no command to run");
 }
@@ -480,6 +499,11 @@ static int parse(struct request *rq, int argc, char **argv, struct mayfly_error 
     r = r < 0 ? r : take_defaults(rq, &config, error);
     if (r < 0)
         return r;
+    const char *out = mayfly_policy_text(rq->policy, "out");
+    if (out && strcmp(out, "-") == 0 && !rq->json)
+        return usage(error,
+                     "--out: - puts the files into the result, which is printed with --json; "
+                     "name a directory, or add --json");
     if (rq->front)
         return i < argc ? usage(error, "%.64s: only flags are wanted; see --help", argv[i]) : 0;
     return rq->python ? python_rest(rq, argc, argv, i, error) : run_rest(rq, argc, argv, i, error);

@@ -4,6 +4,7 @@
  * nodev, and with everything mounted below them under the same flags.
  */
 #include "control/all.h"
+#include "control/files.h"
 #include "control/readback.h"
 #include "control/tree.h"
 
@@ -100,6 +101,7 @@ static int plan_binds(const struct policy *policy, const struct host *host UNUSE
             buf_printf(&plan->warnings, "binds: %s may be read through the caller's extra groups\n",
                        bind->source);
     }
+    files_in_rows(plan);
     return 0;
 }
 

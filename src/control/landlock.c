@@ -31,7 +31,7 @@ static enum probe_answer probe(const struct policy *policy UNUSED, const struct 
 
 static int plan_landlock(const struct policy *policy, const struct host *host, struct plan *plan,
                          struct err *err) {
-    size_t cap = 6 + (size_t)policy->n_tmpfs + (size_t)policy->n_bind;
+    size_t cap = 7 + (size_t)policy->n_tmpfs + (size_t)policy->n_bind;
     const char **write = arena_alloc(&plan->arena, cap * sizeof(*write));
     struct landlock_rules *rules = arena_alloc(&plan->arena, sizeof(*rules));
     int n = 0;
@@ -48,6 +48,8 @@ static int plan_landlock(const struct policy *policy, const struct host *host, s
         write[n++] = "/tmp";
         if (plan->image.has_home)
             write[n++] = "/home";
+        if (policy->out)
+            write[n++] = "/out";
         for (int i = 0; i < policy->n_tmpfs; i++)
             write[n++] = policy->tmpfs[i].path;
         for (int i = 0; i < policy->n_bind; i++)

@@ -85,11 +85,11 @@ static void want_attributes(struct wanted_mounts *w, const struct op *op) {
             w->at[i].attrs |= op->flags;
 }
 
-static void want_overlay(struct wanted_mounts *w) {
+static void want_overlay(struct wanted_mounts *w, const struct op *op) {
     for (size_t i = 0; i < w->n; i++)
         if (strcmp(w->at[i].target, "/") == 0) {
             w->at[i].fstype = "overlay";
-            w->at[i].attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+            w->at[i].attrs = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | op->flags;
         }
 }
 
@@ -109,7 +109,7 @@ static struct wanted_mounts *wanted_mounts(const struct plan *plan) {
         else if (op->kind == OP_TREE_ATTACH)
             want_attached(w, op);
         else if (op->kind == OP_OVERLAY)
-            want_overlay(w);
+            want_overlay(w, op);
         else if (op->kind == OP_MASK) {
             struct wanted *m = want(w, op, &(struct place){.fstype = NULL});
             if (!m)

@@ -7,6 +7,7 @@
  * other controls mount is mounted on the new root first.
  */
 #include "control/all.h"
+#include "control/files.h"
 #include "control/readback.h"
 #include "control/tree.h"
 
@@ -52,6 +53,8 @@ static int plan_mount(const struct policy *policy, const struct host *host UNUSE
                                .slot2 = OP_AT_ROOT,
                                .path = "/",
                                .why = "pivot_root takes only a mount point of this namespace"});
+    const char *const *places = files_places(plan);
+    bool fixed = policy->read_only;
     if (policy->build && policy->upper)
         plan_add(plan, (struct op){.stage = STAGE_INSIDE,
                                    .kind = OP_OVERLAY,
@@ -62,18 +65,25 @@ static int plan_mount(const struct policy *policy, const struct host *host UNUSE
                                    .why = "the base is shared: what is written to it must go "
                                           "elsewhere",
                                    .remedy = overlay_remedy});
-    else if (!policy->read_only && !policy->build)
+    else if (!policy->build && (!fixed || places))
         plan_add(plan, (struct op){.stage = STAGE_INSIDE,
                                    .kind = OP_OVERLAY,
                                    .control = CTL_MOUNT,
                                    .slot = SLOT_ROOT,
                                    .path = "tmp",
+                                   .flags = fixed ? MOUNT_ATTR_RDONLY : 0,
+                                   .data = places,
                                    .value = plan_text(plan, "size=%llu,nr_inodes=%llu,mode=755",
                                                       (unsigned long long)policy->tmp_bytes,
                                                       (unsigned long long)policy->tmp_inodes),
-                                   .why = "a writable root was asked for: writes go to memory and "
-                                          "are thrown away with the box",
-                                   .remedy = overlay_remedy});
+                                   .why = fixed ? "the rootfs has no directory to mount /in or "
+                                                  "/out on, and must not be changed"
+                                                : "a writable root was asked for: writes go to "
+                                                  "memory and are thrown away with the box",
+                                   .remedy = fixed ? "make empty directories /in and /out in the "
+                                                     "rootfs; to do without takes Linux 5.11 "
+                                                     "(5.19 over an id-mapped rootfs)"
+                                                   : overlay_remedy});
     plan_add(plan, (struct op){.stage = STAGE_PIVOT,
                                .kind = OP_PIVOT,
                                .control = CTL_MOUNT,

@@ -5,6 +5,7 @@
  * (A script given to an interpreter is data and runs; noexec never stops that.)
  */
 #include "control/all.h"
+#include "control/files.h"
 #include "control/readback.h"
 
 #include <linux/mount.h>
@@ -131,6 +132,7 @@ static int plan_tmp(const struct policy *policy, const struct host *host, struct
                              .a = 0444,
                              .b = OP_NO_OWNER,
                              .why = "code travels as a file: never in an argv, whatever its size"});
+    files_out_rows(plan);
     plan_limit(plan, "tmp", policy->tmp_bytes, "bytes", "tmpfs");
     plan_limit(plan, "tmpInodes", policy->tmp_inodes, "count", "tmpfs");
     return 0;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fetch/base64.h"
+#include "base/base64.h"
 #include "fetch/body.h"
 #include "fetch/challenge.h"
 #include "image/document.h"

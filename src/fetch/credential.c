@@ -17,7 +17,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "fetch/base64.h"
+#include "base/base64.h"
 #include "image/document.h"
 #include "linux/sys.h"
 

@@ -123,20 +123,19 @@ static void print_stream(const char *before, const struct mayfly_stream *s, FILE
     (void)fputc('"', to);
 }
 
-/* The bytes in base64 (RFC 4648), where the text is not all there was. */
-static void print_exactly(const char *before, const struct mayfly_stream *s, FILE *to) {
+/* Bytes in base64 (RFC 4648). */
+static void print_base64(const char *before, const void *bytes, size_t len, FILE *to) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const unsigned char *data = bytes;
 
-    if (s->len == 0 || utf8_valid(s->data, s->len))
-        return;
     (void)fprintf(to, "%s\"", before);
-    for (size_t i = 0; i < s->len;) {
+    for (size_t i = 0; i < len;) {
         char text[4096], *p = text;
-        for (; i < s->len && p < text + sizeof(text); i += 3) {
-            size_t n = s->len - i;
-            unsigned v = (unsigned)(unsigned char)s->data[i] << 16;
-            v |= n > 1 ? (unsigned)(unsigned char)s->data[i + 1] << 8 : 0;
-            v |= n > 2 ? (unsigned char)s->data[i + 2] : 0;
+        for (; i < len && p < text + sizeof(text); i += 3) {
+            size_t n = len - i;
+            unsigned v = (unsigned)data[i] << 16;
+            v |= n > 1 ? (unsigned)data[i + 1] << 8 : 0;
+            v |= n > 2 ? data[i + 2] : 0;
             *p++ = digits[v >> 18];
             *p++ = digits[v >> 12 & 63];
             *p++ = n > 1 ? digits[v >> 6 & 63] : '=';
@@ -145,6 +144,12 @@ static void print_exactly(const char *before, const struct mayfly_stream *s, FIL
         (void)fwrite_unlocked(text, 1, (size_t)(p - text), to);
     }
     (void)fputc('"', to);
+}
+
+/* Where the text is not all there was. */
+static void print_exactly(const char *before, const struct mayfly_stream *s, FILE *to) {
+    if (s->len > 0 && !utf8_valid(s->data, s->len))
+        print_base64(before, s->data, s->len, to);
 }
 
 /* ------------------------------------------------------------------ parts of a result */
@@ -246,6 +251,18 @@ static json_t *error_object(const struct mayfly_error *e) {
     return made(&m);
 }
 
+static json_t *skipped_list(const mayfly_result *r) {
+    struct making all = {.at = json_array()};
+
+    for (size_t i = 0; i < r->n_skipped; i++) {
+        struct making one = {.at = json_object()};
+        put(&one, "name", text(r->skipped[i].name));
+        put(&one, "reason", text(r->skipped[i].reason));
+        append(&all, made(&one));
+    }
+    return made(&all);
+}
+
 static char *dump(struct making *m) {
     json_t *o = made(m);
     char *line = o ? json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(12)) : NULL;
@@ -257,7 +274,7 @@ static char *dump(struct making *m) {
 /* ------------------------------------------------------------------ the objects */
 
 /* All but the code's own output. */
-static char *facts_to_json(const mayfly_result *r) {
+char *result_facts_json(const mayfly_result *r) {
     struct making m = {.at = json_object()};
 
     put(&m, "exitCode", json_integer(r->exit_code));
@@ -275,14 +292,34 @@ static char *facts_to_json(const mayfly_result *r) {
         put(&m, "certificate", certificate(r->certificate));
     put(&m, "hints", texts(r->hints, r->n_hints));
     put(&m, "warnings", texts(r->warnings, r->n_warnings));
+    if (r->has_files) {
+        put(&m, "filesSkipped", skipped_list(r));
+        put(&m, "filesSkippedTotal", count(r->skipped_total));
+    }
     put(&m, "error", error_object(&r->error));
     put(&m, "image", text_or_null(r->image));
     put(&m, "id", text_or_null(r->id));
     return dump(&m);
 }
 
+/* Their content is printed from where it lies, as the output is. */
+static void print_files(const mayfly_result *r, FILE *to) {
+    (void)fputs(",\"files\":[", to);
+    for (size_t i = 0; i < r->n_files; i++) {
+        const struct mayfly_file *f = &r->files[i];
+        const struct mayfly_stream name = {.data = f->name, .len = strlen(f->name)};
+
+        print_stream(i ? ",{\"name\":" : "{\"name\":", &name, to);
+        (void)fprintf(to, ",\"bytes\":%llu", (unsigned long long)f->bytes);
+        if (f->data)
+            print_base64(",\"base64\":", f->data, f->bytes, to);
+        (void)fputc('}', to);
+    }
+    (void)fputc(']', to);
+}
+
 int result_print_json(const mayfly_result *r, FILE *to) {
-    char *facts = facts_to_json(r);
+    char *facts = result_facts_json(r);
 
     if (!facts)
         return -ENOMEM;
@@ -292,6 +329,8 @@ int result_print_json(const mayfly_result *r, FILE *to) {
     (void)fprintf(to, ",%s", facts + 1);
     print_exactly(",\"stdoutBase64\":", &r->out, to);
     print_exactly(",\"stderrBase64\":", &r->err, to);
+    if (r->has_files)
+        print_files(r, to);
     (void)fputc('}', to);
     free(facts);
     return ferror(to) ? -EIO : 0;

@@ -102,7 +102,7 @@ enum place hint_place(const struct plan *plan, struct span path) {
     for (int i = 0; i < p->n_tmpfs; i++)
         if (below(path, p->tmpfs[i].path))
             return PLACE_TMPFS;
-    if (below(path, "/tmp") || below(path, "/dev/shm") ||
+    if ((p->out && below(path, "/out")) || below(path, "/tmp") || below(path, "/dev/shm") ||
         (plan->image.has_home && below(path, "/home")))
         return PLACE_TMPFS;
     if (below(path, "/proc"))
@@ -217,6 +217,19 @@ void hint_no_memory(const struct hint_source *s, struct hints *h) {
                  format_bytes(s->plan->watch_memory_bytes, size, sizeof(size)));
 }
 
+static void out_full(const struct policy *p, bool no_inode, const char *name, struct hints *h) {
+    char size[32];
+
+    if (no_inode)
+        hint_add(h, CTL_TMP, "make fewer files in /out (or --out-files)",
+                 "%s could not be made: of what is in /out at most %llu files are brought back",
+                 name, (unsigned long long)p->out_files);
+    else
+        hint_add(h, CTL_TMP, "write less into /out (or --out-size)",
+                 "%s could not be written in full: /out holds at most %s", name,
+                 format_bytes(p->out_bytes, size, sizeof(size)));
+}
+
 /* `no_inode`: something could not be made, so it is the number of files that ran out. */
 void hint_full(const struct hint_source *s, struct span path, bool no_inode, struct hints *h) {
     const struct policy *p = s->plan->policy;
@@ -227,6 +240,8 @@ void hint_full(const struct hint_source *s, struct span path, bool no_inode, str
     /* A volume is the host's disk. Without a path it may be that, or /dev/full; but a tmpfs that is full has been
      * charged to the box's memory. */
     bool here = place == PLACE_TMPFS || (place == PLACE_ROOT && !p->read_only);
+    if (here && p->out && below(path, "/out"))
+        return out_full(p, no_inode, shown(path, "a file", name, sizeof(name)), h);
     tmpfs_size(p, here ? path : span_of(""), &bytes, &inodes);
     bool charged = !no_inode && peak != UINT64_MAX && peak >= bytes;
     /* A relative path may lie in a volume, if there is one; only where files are made is it never /dev/full. */

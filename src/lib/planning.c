@@ -15,6 +15,15 @@
 
 #include "base/banned.h"
 
+/* A real one: nothing is mounted on what a link leads to. */
+static bool has_directory(const char *rootfs, const char *name) {
+    char path[4352];
+    struct stat st;
+
+    return snprintf(path, sizeof(path), "%s/%s", rootfs, name) < (int)sizeof(path) &&
+           lstat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 int image_look(const struct policy *policy, struct plan_image *ret_image, struct err *err) {
     char path[4352];
     struct stat st;
@@ -31,6 +40,10 @@ int image_look(const struct policy *policy, struct plan_image *ret_image, struct
         return err_set(err, ERR_USAGE, -ENAMETOOLONG, "mount", NULL,
                        "rootfs: the path is too long");
     ret_image->has_home = home_is_free(AT_FDCWD, path);
+    if (policy->n_file || policy->out) {
+        ret_image->has_in = has_directory(policy->rootfs, "in");
+        ret_image->has_out = has_directory(policy->rootfs, "out");
+    }
     return 0;
 }
 

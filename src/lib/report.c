@@ -162,6 +162,10 @@ int report_controls(struct mayfly_result *result, const struct plan *plan, const
 
 /* ------------------------------------------------------------------ after it */
 
+struct arena *report_arena(struct mayfly_result *result) {
+    return &full(result)->arena;
+}
+
 static int add_warning(struct full_result *r, const char *text) {
     const char **list = arena_alloc(&r->arena, (r->pub.n_warnings + 1) * sizeof(*list));
 
@@ -175,6 +179,10 @@ static int add_warning(struct full_result *r, const char *text) {
     r->pub.warnings = list;
     r->pub.n_warnings++;
     return 0;
+}
+
+int report_warn(struct mayfly_result *result, const char *text) {
+    return add_warning(full(result), text);
 }
 
 int report_certificate(struct mayfly_result *result, const struct certificate *counted,

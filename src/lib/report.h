@@ -19,6 +19,9 @@ int report_controls(struct mayfly_result *result, const struct plan *plan, const
 /* What was left. Whatever is not 0 is a warning too. */
 int report_certificate(struct mayfly_result *result, const struct certificate *counted,
                        struct err *err);
+struct arena *
+report_arena(struct mayfly_result *result); /* what is in it is freed with the result */
+int report_warn(struct mayfly_result *result, const char *text); /* 0 or -ENOMEM */
 /* What hints need to know of the input; while it is there. */
 struct hint_given report_given(const struct plan *plan, const struct box_input *input);
 /* The rest, once the box is reaped. Takes the output. */

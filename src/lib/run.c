@@ -20,10 +20,12 @@
 #include "control/control.h"
 #include "lib/building.h"
 #include "lib/doctor.h"
+#include "lib/files_out.h"
 #include "lib/image_use.h"
 #include "lib/planning.h"
 #include "lib/report.h"
 #include "policy/policy_json.h"
+#include "policy/policy_text.h"
 
 #include "base/banned.h"
 
@@ -42,6 +44,7 @@ struct mayfly_box {
     struct box_input input;
     struct hint_given given;
     struct remembered *remembered; /* with "attest": what the box had, to know it again */
+    int out_dir;                   /* where files are brought; -1: nowhere */
     bool started, waited;
     struct mayfly_result *result; /* being put together */
 };
@@ -126,11 +129,30 @@ int policy_write_to(mayfly_policy *policy, const char *dir, struct mayfly_error 
 
 void policy_share_network(mayfly_policy *policy) { policy->inner->controls &= ~BIT(CTL_NET); }
 
+int mayfly_policy_file(mayfly_policy *policy, const char *name, const void *data, size_t len,
+                       struct mayfly_error *error) {
+    struct err err = {0};
+
+    return done(policy_add_file(policy->inner, name, data, len, &err), &err, error);
+}
+
+int mayfly_policy_print(const mayfly_policy *policy, char **ret_text, struct mayfly_error *error) {
+    _cleanup_buf_ struct buf text = {0};
+    struct err err = {0};
+
+    policy_print(policy->inner, &text);
+    char *taken = buf_take(&text);
+    if (!taken)
+        return done(err_oom(&err), &err, error);
+    *ret_text = taken;
+    return 0;
+}
+
 const char *mayfly_policy_text(const mayfly_policy *policy, const char *name) {
     const struct policy *p = policy->inner;
     const struct {
         const char *name, *text;
-    } texts[] = {{"image", p->image}, {"rootfs", p->rootfs}, {"store", p->store}};
+    } texts[] = {{"image", p->image}, {"rootfs", p->rootfs}, {"store", p->store}, {"out", p->out}};
 
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         if (strcmp(texts[i].name, name) == 0)
@@ -242,6 +264,7 @@ static void free_box(mayfly_box *b) {
     plan_free(b->plan);
     mayfly_result_free(b->result);
     image_use_done(&b->image);
+    fd_close(&b->out_dir);
     free(b->host);
     free(b);
 }
@@ -273,9 +296,12 @@ static int open_box(const mayfly_policy *policy, const struct box_input *rush, m
 
     if (!b)
         return done(err_oom(&err), &err, error);
+    b->out_dir = -1;
     int r = pick_host(policy->inner, &host, &b->host, &err);
     if (r == 0)
         r = make_plan(policy->inner, host, &b->image, &b->plan, &err);
+    if (r == 0)
+        r = files_out_open(policy->inner, &b->out_dir, &err);
     if (r == 0)
         r = report_new(b->plan, &b->result, &err);
     if (r == 0)
@@ -328,7 +354,8 @@ int mayfly_wait(mayfly_box *b, mayfly_result **ret_result, struct mayfly_error *
     int r = box_supervise(b->box, &b->input, &output, &err);
     if (r == 0) {
         box_reap(b->box);
-        r = certify(b, &err);
+        r = files_out_bring(b->box, b->out_dir, b->result, &err);
+        r = r < 0 ? r : certify(b, &err);
     }
     if (r == 0) {
         /* A command that was executed and whose end is not known has no result. */

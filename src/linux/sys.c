@@ -32,6 +32,10 @@ int sys_waitid(idtype_t type, id_t id, siginfo_t *info, int options, struct rusa
 
 int sys_pidfd_open(pid_t pid) { return (int)syscall(SYS_pidfd_open, pid, 0); }
 
+int sys_rename_new(int dirfd, const char *from, const char *to) {
+    return (int)syscall(SYS_renameat2, dirfd, from, dirfd, to, 1u); /* not in every libc */
+}
+
 int sys_pivot_root(const char *new_root, const char *put_old) {
     return (int)syscall(SYS_pivot_root, new_root, put_old);
 }

@@ -26,6 +26,7 @@ int sys_pidfd_send_signal(int pidfd, int sig);
 int sys_pidfd_open(pid_t pid);
 /* waitid(2) with what the kernel's own call has besides: the time of the process and of those it waited for. */
 int sys_waitid(idtype_t type, id_t id, siginfo_t *info, int options, struct rusage *used);
+int sys_rename_new(int dirfd, const char *from, const char *to); /* RENAME_NOREPLACE */
 int sys_pivot_root(const char *new_root, const char *put_old);
 int sys_open_tree(int dirfd, const char *path, unsigned flags);
 int sys_move_mount(int from, const char *from_path, int to, const char *to_path, unsigned flags);

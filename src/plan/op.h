@@ -34,8 +34,9 @@ enum op_kind {
     /* CLONE */
     OP_NAMESPACE, /* flags: CLONE_NEW* */
     /* OUTSIDE */
-    OP_ID_MAP,     /* a: the payload's uid, b: its gid */
-    OP_TREE_IDMAP, /* slot: MOUNT_ATTR_IDMAP with the child's user namespace */
+    OP_ID_MAP,      /* a: the payload's uid, b: its gid */
+    OP_TREE_IDMAP,  /* slot: MOUNT_ATTR_IDMAP with the child's user namespace */
+    OP_USERNS_KEEP, /* the child's user namespace, opened */
     /* INSIDE and PIVOT */
     OP_CGROUP_JOIN, /* slot: hierarchy; path: parent dir; v1: write 0 to tasks, by the single-threaded child */
     OP_UNSHARE,     /* flags: CLONE_NEW*; in APART too */
@@ -50,8 +51,12 @@ enum op_kind {
     OP_SYMLINK, /* slot: tree; path: link; value: target */
     OP_WRITE,   /* slot: tree or OP_AT_ROOT; path; value */
     OP_MASK, /* slot: tree; path: hide it if it is there: a file behind /dev/null, a directory behind an empty tmpfs */
-    OP_OVERLAY, /* slot: the new root <- overlay of it under a tmpfs, value: its options, or (NULL) under slot2; path:
-                   where in it that is parked meanwhile */
+    /* slot: the new root <- overlay of it under a tmpfs, value: its options, or (NULL) under slot2; path: where in it that
+     * is parked meanwhile; data: NULL-terminated names of directories to be in it (NULL: none); flags: MOUNT_ATTR_RDONLY
+     * if there are only those to add */
+    OP_OVERLAY,
+    OP_FILE,      /* slot: tree; path; a: mode; data, b: its content and length */
+    OP_TREE_SEND, /* slot: to the supervisor, who keeps it */
     OP_CODE_FILE, /* slot: tree; path; a: mode; b: owner: the code's file, opened and sent to the supervisor */
     OP_PIVOT,      /* slot: fchdir, pivot_root(".", "."), umount2(".", MNT_DETACH) */
     OP_HOSTNAME,   /* value */
@@ -73,7 +78,7 @@ enum op_kind {
     OP__N,
 };
 
-enum { OP_SLOTS = 48, OP_AT_ROOT = -1 };
+enum { OP_SLOTS = 50, OP_AT_ROOT = -1 };
 #define OP_NO_OWNER UINT64_MAX
 
 /* op.flags2 */

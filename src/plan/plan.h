@@ -24,6 +24,8 @@ enum {
     SLOT_SHM,
     SLOT_SCRATCH,
     SLOT_MASK,
+    SLOT_IN,
+    SLOT_OUT,
     SLOT_TMPFS,
     SLOT_BIND = SLOT_TMPFS + POLICY_TMPFS
 };
@@ -39,7 +41,8 @@ struct plan_limit {                 /* for the result's `limits` */
 struct plan_image {
     bool
         has_home; /* /home is a real directory with nothing in it but perhaps box: then the payload's home is /home/box, else /tmp */
-    const char *digest; /* of the image's manifest; NULL: a directory was named */
+    bool has_in, has_out; /* a real directory to mount on; looked up where it is needed */
+    const char *digest;   /* of the image's manifest; NULL: a directory was named */
 };
 
 struct plan {
@@ -65,7 +68,7 @@ struct plan {
     uint64_t watch_memory_bytes;
     bool watch_cpu;
     bool output_kills, oom_group; /* oom_group: the kernel kills the whole cgroup itself */
-    struct plan_limit limits[12];
+    struct plan_limit limits[16];
     int n_limits;
     const char *covered[CTL__N]; /* why a control that is on has nothing to do here; NULL: it has */
     struct buf warnings;         /* one line each: said in the result */

@@ -42,6 +42,7 @@ static const char *const op_names[OP__N] = {
     [OP_NAMESPACE] = "namespace",
     [OP_ID_MAP] = "id-map",
     [OP_TREE_IDMAP] = "tree-idmap",
+    [OP_USERNS_KEEP] = "userns-keep",
     [OP_CGROUP_JOIN] = "cgroup-join",
     [OP_UNSHARE] = "unshare",
     [OP_BECOME] = "become",
@@ -56,6 +57,8 @@ static const char *const op_names[OP__N] = {
     [OP_WRITE] = "write",
     [OP_MASK] = "mask",
     [OP_OVERLAY] = "overlay",
+    [OP_FILE] = "file",
+    [OP_TREE_SEND] = "tree-send",
     [OP_CODE_FILE] = "code-file",
     [OP_PIVOT] = "pivot",
     [OP_HOSTNAME] = "hostname",
@@ -114,8 +117,8 @@ static const struct word attr_words[] = {
 };
 
 static const char *slot_text(int slot, char text[24]) {
-    static const char *const names[] = {"root", "proc", "dev",     "tmp",
-                                        "home", "shm",  "scratch", "mask"};
+    static const char *const names[] = {"root", "proc",    "dev",  "tmp", "home",
+                                        "shm",  "scratch", "mask", "in",  "out"};
 
     if (slot == OP_AT_ROOT)
         return "/";
@@ -247,6 +250,18 @@ static bool print_mount_op(const struct op *op, struct buf *out) {
         if (op->value)
             buf_printf(out, "fsopen(\"tmpfs\") with \"%s\", ", op->value);
         buf_printf(out, "fsopen(\"overlay\") with lowerdir=%s, move_mount(\"/\") = %s", slot, slot);
+        for (const char *const *name = op->data; name && *name; name++)
+            buf_printf(out, ", mkdir(\"%s\")", *name);
+        return true;
+    case OP_FILE:
+        buf_printf(out, "openat(%s, \"%s\", O_CREAT|O_EXCL, 0%o), write({%llu bytes})", slot,
+                   op->path, (unsigned)op->a, (unsigned long long)op->b);
+        return true;
+    case OP_TREE_SEND:
+        buf_printf(out, "sendmsg({supervisor}, SCM_RIGHTS, %s)", slot);
+        return true;
+    case OP_USERNS_KEEP:
+        buf_puts(out, "openat(\"/proc/{init}/ns/user\")");
         return true;
     case OP_PIVOT:
         buf_printf(out, "fchdir(%s), pivot_root(\".\", \".\"), umount2(\".\", MNT_DETACH)", slot);

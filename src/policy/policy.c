@@ -11,6 +11,7 @@
 
 #include "base/buf.h"
 #include "base/units.h"
+#include "base/utf8.h"
 
 #include "base/banned.h"
 
@@ -39,6 +40,8 @@ struct policy *policy_new(void) {
         .output_bytes = UINT64_C(1) << 20,
         .tmp_bytes = UINT64_C(64) << 20,
         .tmp_inodes = 16384,
+        .out_bytes = UINT64_C(64) << 20,
+        .out_files = 1000,
         .nofile = 1024,
         .fsize_bytes = UINT64_C(1) << 30,
         .stack_bytes = UINT64_C(8) << 20,
@@ -234,6 +237,70 @@ const char *policy_gives(const struct policy *p, const char *name) {
     return value;
 }
 
+/* ------------------------------------------------------------------ files by content */
+
+const char *policy_name_fault(const char *name) {
+    enum { NAME_BYTES = 1000, PART_BYTES = 255 };
+
+    if (!*name)
+        return "is empty";
+    if (*name == '/')
+        return "is not relative";
+    if (strlen(name) > NAME_BYTES)
+        return "is too long";
+    if (!utf8_valid(name, strlen(name)))
+        return "is not UTF-8";
+    for (const char *p = name; *p; p++)
+        if ((unsigned char)*p < 32 || *p == 127)
+            return "has a control character in it";
+    for (const char *part = name;; part++) {
+        size_t len = strcspn(part, "/");
+        if (len == 0)
+            return "has a part without a name";
+        if (len > PART_BYTES)
+            return "has a part that is too long";
+        if (part[0] == '.' && (len == 1 || (len == 2 && part[1] == '.')))
+            return "has a part . or ..";
+        part += len;
+        if (!*part)
+            return NULL;
+    }
+}
+
+/* "a" and "a/b" cannot both be files. */
+static bool clashes(const char *a, const char *b) {
+    size_t n = MIN(strlen(a), strlen(b));
+
+    return strncmp(a, b, n) == 0 && (!a[n] || a[n] == '/') && (!b[n] || b[n] == '/');
+}
+
+int policy_add_file(struct policy *p, const char *name, const void *data, size_t len,
+                    struct err *err) {
+    const char *why = policy_name_fault(name);
+
+    for (int i = 0; i < p->n_file && !why; i++)
+        if (clashes(p->file[i].name, name))
+            why = "there is a file of that name already";
+    if (why)
+        return err_set(err, ERR_USAGE, -EINVAL, "", NULL, "--file: \"%.300s\": %s", name, why);
+    if (p->n_file == POLICY_FILES)
+        return err_set(err, ERR_USAGE, -EINVAL, "", "hand a directory in with --volume",
+                       "--file: \"%.300s\": a box takes %d of them", name, POLICY_FILES);
+    if (len > POLICY_FILES_BYTES - p->file_bytes)
+        return err_set(err, ERR_USAGE, -EINVAL, "", "hand it in with --volume",
+                       "--file: \"%.300s\": more than 64 MiB in all", name);
+    if (!p->file && !(p->file = arena_alloc(&p->arena, POLICY_FILES * sizeof(*p->file))))
+        return err_oom(err);
+    struct policy_file f = {.name = arena_strdup(&p->arena, name),
+                            .data = arena_memdup(&p->arena, data, len),
+                            .len = len};
+    if (!f.name || !f.data)
+        return err_oom(err);
+    p->file[p->n_file++] = f;
+    p->file_bytes += len;
+    return 0;
+}
+
 /* ------------------------------------------------------------------ between fields */
 
 static void fault(struct buf *faults, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -249,7 +316,7 @@ static void fault(struct buf *faults, const char *fmt, ...) {
 
 static void check_tmpfs(const struct policy *p, struct buf *warn) {
     char size[32], limit[32];
-    uint64_t largest = p->tmp_bytes;
+    uint64_t largest = MAX(p->tmp_bytes, p->out ? p->out_bytes : 0);
 
     for (int i = 0; i < p->n_tmpfs; i++)
         largest = MAX(largest, p->tmpfs[i].size_bytes);
@@ -261,11 +328,22 @@ static void check_tmpfs(const struct policy *p, struct buf *warn) {
                    format_bytes(p->memory_bytes, limit, sizeof(limit)));
 }
 
+static bool is_below(const char *path, const char *top) {
+    size_t len = strlen(top);
+
+    return strncmp(path, top, len) == 0 && (path[len] == '/' || !path[len]);
+}
+
 static void check_targets(const struct policy *p, struct buf *faults) {
     for (int i = 0; i < p->n_tmpfs; i++)
         for (int j = 0; j < i; j++)
             if (strcmp(p->tmpfs[i].path, p->tmpfs[j].path) == 0)
                 fault(faults, "--tmpfs: %s is named twice", p->tmpfs[i].path);
+    for (int i = 0; i < p->n_bind + p->n_tmpfs; i++) {
+        const char *path = i < p->n_bind ? p->bind[i].target : p->tmpfs[i - p->n_bind].path;
+        if ((p->n_file && is_below(path, "/in")) || (p->out && is_below(path, "/out")))
+            fault(faults, "%s: is where --%s has its place", path, path[1] == 'i' ? "file" : "out");
+    }
     for (int i = 0; i < p->n_bind; i++) {
         for (int j = 0; j < i; j++)
             if (strcmp(p->bind[i].target, p->bind[j].target) == 0)
@@ -304,6 +382,18 @@ static void check_lengths(const struct policy *p, struct buf *faults) {
                   i, limit);
 }
 
+/* Their content is written by the box's own init, so it counts in its memory. */
+static void check_files(const struct policy *p, struct buf *faults) {
+    char size[32], limit[32];
+
+    if (p->build && (p->n_file || p->out))
+        fault(faults, "--build has no use for --file and --out: what is written stays in the root");
+    if (p->n_file && p->memory_bytes && p->file_bytes >= p->memory_bytes)
+        fault(faults, "--file: %s of files do not fit into --memory %s",
+              format_bytes(p->file_bytes, size, sizeof(size)),
+              format_bytes(p->memory_bytes, limit, sizeof(limit)));
+}
+
 int policy_check(const struct policy *p, struct buf *warn, struct err *err) {
     _cleanup_buf_ struct buf faults = {0};
 
@@ -320,6 +410,7 @@ int policy_check(const struct policy *p, struct buf *warn, struct err *err) {
         fault(&faults, "--memory-swap is memory and swap together, so at least --memory");
     check_lengths(p, &faults);
     check_targets(p, &faults);
+    check_files(p, &faults);
     check_tmpfs(p, warn);
     if (faults.failed)
         return err_oom(err);

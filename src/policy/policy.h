@@ -48,6 +48,7 @@ const char *control_id_name(enum control_id id);
 enum {
     POLICY_LEAST_FILES = 16
 }; /* of --ulimit nofile: the limit holds before the last descriptors are closed */
+enum { POLICY_FILES = 256, POLICY_FILES_BYTES = 64 << 20 }; /* handed in by content */
 enum { POLICY_TMPFS = 8, POLICY_BINDS = 32, POLICY_ENV = 256, POLICY_ULIMITS = 16 };
 
 struct policy_tmpfs {
@@ -59,6 +60,12 @@ struct policy_tmpfs {
 struct policy_bind {
     const char *source, *target; /* both absolute */
     bool writable;
+};
+/* What is handed in by content: /in/NAME in the box. */
+struct policy_file {
+    const char *name; /* relative and plain: policy_name_fault() */
+    const void *data;
+    size_t len;
 };
 struct policy_ulimit {
     int resource;        /* RLIMIT_* */
@@ -111,6 +118,13 @@ struct policy {
     int n_tmpfs;
     struct policy_bind bind[POLICY_BINDS];
     int n_bind;
+    struct policy_file *file; /* room for POLICY_FILES once there is one */
+    int n_file;
+    uint64_t file_bytes; /* of them all */
+    const char *
+        out; /* where what the code leaves in /out is brought; "-": into the result; NULL: there is no /out */
+    uint64_t out_bytes; /* size of /out, and the most that is brought back */
+    uint64_t out_files; /* the most that are brought back */
 
     const char *seccomp_profile; /* path of a profile in Docker's format; NULL: the built-in one */
     const char *cgroup_parent;   /* v2 directory; NULL: found */
@@ -167,6 +181,13 @@ int policy_set_argv(struct policy *p, const char *const *argv, const char *code_
                     struct err *err);
 /* argv = python3 -I -u CODE args… */
 int policy_set_python(struct policy *p, const char *const *args, struct err *err);
+
+const char *policy_ulimit_name(int resource); /* "nofile" */
+/* Why a file in the box may not have this name; NULL: it may. Relative, plain, UTF-8, no part . or .., none too long. */
+const char *policy_name_fault(const char *name);
+/* One more file to hand in. Copies name and data. */
+int policy_add_file(struct policy *p, const char *name, const void *data, size_t len,
+                    struct err *err);
 
 /* The value that --env gave this variable (the last, as the command sees it); NULL: none. */
 const char *policy_gives(const struct policy *p, const char *name);

@@ -8,6 +8,7 @@
 #include "policy/policy.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,23 +104,31 @@ static int set_limits(struct policy *p, const char *value, struct err *err) {
     return 0;
 }
 
+static const struct {
+    const char *name;
+    int resource;
+} known_ulimits[] = {
+    {"as", RLIMIT_AS},
+    {"core", RLIMIT_CORE},
+    {"cpu", RLIMIT_CPU},
+    {"data", RLIMIT_DATA},
+    {"fsize", RLIMIT_FSIZE},
+    {"memlock", RLIMIT_MEMLOCK},
+    {"msgqueue", RLIMIT_MSGQUEUE},
+    {"nofile", RLIMIT_NOFILE},
+    {"nproc", RLIMIT_NPROC},
+    {"sigpending", RLIMIT_SIGPENDING},
+    {"stack", RLIMIT_STACK},
+};
+
+const char *policy_ulimit_name(int resource) {
+    for (size_t i = 0; i < ARRAY_LEN(known_ulimits); i++)
+        if (known_ulimits[i].resource == resource)
+            return known_ulimits[i].name;
+    return "?";
+}
+
 static int set_ulimit(struct policy *p, const char *value, struct err *err) {
-    static const struct {
-        const char *name;
-        int resource;
-    } known[] = {
-        {"as", RLIMIT_AS},
-        {"core", RLIMIT_CORE},
-        {"cpu", RLIMIT_CPU},
-        {"data", RLIMIT_DATA},
-        {"fsize", RLIMIT_FSIZE},
-        {"memlock", RLIMIT_MEMLOCK},
-        {"msgqueue", RLIMIT_MSGQUEUE},
-        {"nofile", RLIMIT_NOFILE},
-        {"nproc", RLIMIT_NPROC},
-        {"sigpending", RLIMIT_SIGPENDING},
-        {"stack", RLIMIT_STACK},
-    };
     struct policy_ulimit *u = &p->ulimit[p->n_ulimit];
     const char *eq = strchr(value, '=');
     char text[64];
@@ -127,11 +136,11 @@ static int set_ulimit(struct policy *p, const char *value, struct err *err) {
 
     if (p->n_ulimit == POLICY_ULIMITS)
         return too_many(err, "--ulimit", value, POLICY_ULIMITS);
-    while (eq && i < ARRAY_LEN(known) &&
-           (strlen(known[i].name) != (size_t)(eq - value) ||
-            strncmp(known[i].name, value, (size_t)(eq - value)) != 0))
+    while (eq && i < ARRAY_LEN(known_ulimits) &&
+           (strlen(known_ulimits[i].name) != (size_t)(eq - value) ||
+            strncmp(known_ulimits[i].name, value, (size_t)(eq - value)) != 0))
         i++;
-    if (!eq || i == ARRAY_LEN(known))
+    if (!eq || i == ARRAY_LEN(known_ulimits))
         return bad(
             err, "--ulimit", value,
             "write NAME=SOFT[:HARD] with NAME one of as core cpu data fsize memlock msgqueue "
@@ -144,11 +153,11 @@ static int set_ulimit(struct policy *p, const char *value, struct err *err) {
     if (parse_u64(text, &u->soft) < 0 || parse_u64(hard ? hard : text, &u->hard) < 0 ||
         u->soft > u->hard)
         return bad(err, "--ulimit", value, "the limits are whole numbers, soft at most hard");
-    if (known[i].resource == RLIMIT_CORE && u->hard > 1)
+    if (known_ulimits[i].resource == RLIMIT_CORE && u->hard > 1)
         return bad(err, "--ulimit", value, "a core dump would run the host's handler");
-    if (known[i].resource == RLIMIT_NOFILE && u->soft < POLICY_LEAST_FILES)
+    if (known_ulimits[i].resource == RLIMIT_NOFILE && u->soft < POLICY_LEAST_FILES)
         return bad(err, "--ulimit", value, "a box takes 16 open files to be built, so no fewer");
-    u->resource = known[i].resource;
+    u->resource = known_ulimits[i].resource;
     p->n_ulimit++;
     return 0;
 }
@@ -322,6 +331,34 @@ static int set_mount(struct policy *p, const char *value, struct err *err) {
         return bad(err, "--mount", value, "its type is neither bind nor tmpfs");
     return add_bind(p, source, strlen(source), target, strlen(target), writable, "--mount", value,
                     err);
+}
+
+/* What the file holds now, as the caller may read it: a pipe will do too, as `<(command)` gives one. */
+static int set_file(struct policy *p, const char *value, struct err *err) {
+    const char *eq = strchr(value, '=');
+    char name[1025], *text _cleanup_free_ = NULL;
+    size_t len = 0;
+
+    if (!eq || eq == value || !eq[1])
+        return bad(err, "--file", value, "write NAME=PATH: PATH is shown as /in/NAME");
+    if ((size_t)(eq - value) >= sizeof(name))
+        return bad(err, "--file", value, "the name is too long");
+    memcpy(name, value, (size_t)(eq - value));
+    name[eq - value] = '\0';
+    int r = file_read_all_at(AT_FDCWD, eq + 1, POLICY_FILES_BYTES, &text, &len);
+    if (r == -EFBIG)
+        return bad(err, "--file", value, "is over 64 MiB; hand it in with --volume");
+    if (r < 0)
+        return err_errno(err, ERR_USAGE, r, "", r == -EISDIR ? "hand it in with --volume" : NULL,
+                         "--file: %.300s", eq + 1);
+    return policy_add_file(p, name, text, len, err);
+}
+
+static int set_out(struct policy *p, const char *value, struct err *err) {
+    if (!*value)
+        return bad(err, "--out", value, "names no directory");
+    p->out = copy(p, value, strlen(value), err);
+    return p->out ? 0 : -ENOMEM;
 }
 
 static int set_rootfs(struct policy *p, const char *value, struct err *err) {
@@ -523,6 +560,14 @@ const struct policy_field policy_fields[] = {
      .help = "the same in docker's long form (writable unless readonly), or type=tmpfs"},
     {"tmpfs", "--tmpfs", 0, FIELD_CUSTOM, .list = true, .metavar = "PATH[:size=…,inodes=…,mode=…]",
      .set = set_tmpfs, .help = "one more place in memory, always noexec"},
+    {"file", "--file", 0, FIELD_CUSTOM, .list = true, .metavar = "NAME=PATH", .set = set_file,
+     .help = "put a copy of a file in, as /in/NAME, read-only"},
+    {"out", "--out", 0, FIELD_CUSTOM, .metavar = "DIR", .set = set_out,
+     .help = "bring back what the code leaves in /out; - with --json: in the result"},
+    {"out-size", "--out-size", 0, FIELD_BYTES, AT(out_bytes), 4 * KIB, GIB, .metavar = "SIZE",
+     .help = "size of /out, and the most that is brought back (64m)"},
+    {"out-files", "--out-files", 0, FIELD_COUNT, AT(out_files), 1, 100000, .metavar = "N",
+     .help = "the most files that are brought back (1000)"},
     {"workdir", "--workdir", 'w', FIELD_CUSTOM, .metavar = "DIR", .set = set_workdir,
      .help = "where the command starts (the image's, or /; else its home, /home/box)"},
 

@@ -12,11 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/buf.h"
 
 #include "base/banned.h"
 
-enum { MAX_BYTES = 1 << 20 };
+enum { MAX_BYTES = 16 << 20 }; /* files by content may be in it */
 
 static int at(struct err *err, const char *path, const char *why) {
     return err_set(err, ERR_USAGE, -EINVAL, "", NULL, "policy: %s: %s", path, why);
@@ -73,6 +74,26 @@ static int set_one(struct policy *p, const char *path, const char *name, const j
     return r < 0 ? faulty(err, path, name, &inner) : 0;
 }
 
+/* A file by content: {"name": "a.csv", "text": "…"} or {"name": "b.png", "base64": "…"}. */
+static int set_content(struct policy *p, const char *path, const json_t *file, struct err *err) {
+    const json_t *name = json_object_get(file, "name"), *text = json_object_get(file, "text"),
+                 *base64 = json_object_get(file, "base64");
+    _cleanup_buf_ struct buf bytes = {0};
+    struct err inner = {0};
+
+    if (!json_is_string(name) || json_object_size(file) != 2 ||
+        !(json_is_string(text) || json_is_string(base64)))
+        return at(err, path, "wants {\"name\": …, \"text\": …} or {\"name\": …, \"base64\": …}");
+    if (text)
+        buf_add(&bytes, json_string_value(text), json_string_length(text));
+    else if (base64_decode(&bytes, json_string_value(base64)) == -EINVAL)
+        return at(err, path, "base64 is no base64");
+    if (bytes.failed)
+        return err_oom(err);
+    int r = policy_add_file(p, json_string_value(name), bytes.data, bytes.len, &inner);
+    return r < 0 ? faulty(err, path, "file", &inner) : 0;
+}
+
 static int set_list(struct policy *p, const char *name, const json_t *list, struct err *err) {
     char path[128];
     size_t i;
@@ -80,7 +101,8 @@ static int set_list(struct policy *p, const char *name, const json_t *list, stru
 
     json_array_foreach(list, i, value) {
         (void)snprintf(path, sizeof(path), "%s[%zu]", name, i);
-        int r = set_one(p, path, name, value, err);
+        bool content = strcmp(name, "file") == 0 && json_is_object(value);
+        int r = content ? set_content(p, path, value, err) : set_one(p, path, name, value, err);
         if (r < 0)
             return r;
     }
@@ -156,7 +178,7 @@ int policy_from_json(struct policy *p, const char *text, size_t len, struct err 
     json_error_t where;
 
     if (len > MAX_BYTES)
-        return at(err, "the text", "is over 1 MiB");
+        return at(err, "the text", "is over 16 MiB");
     errno = 0; /* short of memory, jansson calls the text faulty */
     json_t *root = json_loadb(text, len, JSON_REJECT_DUPLICATES, &where);
     if (!root && errno == ENOMEM)

@@ -390,13 +390,17 @@ const char *inject_call_name(long nr, char text[24]) {
         long nr;
         const char *name;
     } names[] = {
-        {SYS_openat, "openat"},    {SYS_read, "read"},       {SYS_write, "write"},
-        {SYS_close, "close"},      {SYS_mkdirat, "mkdirat"}, {SYS_unlinkat, "unlinkat"},
-        {SYS_clone3, "clone3"},    {SYS_recvmsg, "recvmsg"}, {SYS_sendmsg, "sendmsg"},
-        {SYS_ppoll, "ppoll"},      {SYS_waitid, "waitid"},   {SYS_mmap, "mmap"},
-        {SYS_munmap, "munmap"},    {SYS_execve, "execve"},   {SYS_fcntl, "fcntl"},
-        {SYS_pipe2, "pipe2"},      {SYS_prctl, "prctl"},     {SYS_socketpair, "socketpair"},
-        {SYS_eventfd2, "eventfd2"}};
+        {SYS_openat, "openat"},     {SYS_read, "read"},       {SYS_write, "write"},
+        {SYS_close, "close"},       {SYS_mkdirat, "mkdirat"}, {SYS_unlinkat, "unlinkat"},
+        {SYS_clone3, "clone3"},     {SYS_recvmsg, "recvmsg"}, {SYS_sendmsg, "sendmsg"},
+        {SYS_ppoll, "ppoll"},       {SYS_waitid, "waitid"},   {SYS_mmap, "mmap"},
+        {SYS_munmap, "munmap"},     {SYS_execve, "execve"},   {SYS_fcntl, "fcntl"},
+        {SYS_pipe2, "pipe2"},       {SYS_prctl, "prctl"},     {SYS_socketpair, "socketpair"},
+        {SYS_eventfd2, "eventfd2"},
+#ifdef SYS_open
+        {SYS_open, "open"},
+#endif
+    };
 
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         if (names[i].nr == nr)

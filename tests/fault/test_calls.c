@@ -19,8 +19,12 @@ static void no_memory_at_any_call(void **state) {
             inject_step(5), 4));
 }
 
-static const int opens[] = {SYS_openat, SYS_pipe2,  SYS_socketpair, SYS_eventfd2, SYS_open_tree,
-                            SYS_clone3, SYS_fsopen, SYS_fsmount,    SYS_socket,   -1};
+static const int opens[] = {
+#ifdef SYS_open /* musl's way where there is the older call */
+    SYS_open,
+#endif
+    SYS_openat, SYS_pipe2,  SYS_socketpair, SYS_eventfd2, SYS_open_tree,
+    SYS_clone3, SYS_fsopen, SYS_fsmount,    SYS_socket,   -1};
 
 /* From the n-th on there are no more descriptors. When nothing can be looked at it says that, not that there is none. */
 static void no_descriptors_from_any_call_on(void **state) {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "fetch/base64.h"
+#include "base/base64.h"
 #include "fetch/challenge.h"
 #include "fetch/http.h"
 

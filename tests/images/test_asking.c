@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "fetch/base64.h"
+#include "base/base64.h"
 #include "fetch/challenge.h"
 #include "fetch/credential.h"
 #include "fetch/http.h"

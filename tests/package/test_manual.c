@@ -240,6 +240,8 @@ static void walk_runs(struct paths *p) {
         {"python", "--json", "--attest", "-c", "print(1)", NULL},
         {"python", "--json", "--cpu-time=5s", "-c",
          "import os; os.write(1, b'\\xff'); os.write(2, b'\\xff')", NULL},
+        {"python", "--json", "--out=-", "-c",
+         "import os; open('/out/a', 'w'); os.symlink('a', '/out/b')", NULL},
         {"run", "--json", "no-such-command", NULL},
         {"run", "--json", "--memory=nonsense", "true", NULL},
     };

@@ -272,7 +272,8 @@ static void a_file_that_is_too_large_is_refused_with_the_limit(void **unused) {
     make_file(path, "");
     assert_int_equal(truncate(path, (1 << 20) + 1), 0);
     refuse("is over 1 MiB", LINE("run", "--env-file", path));
-    refuse("is over 1 MiB", LINE("run", "--policy", path));
+    assert_int_equal(truncate(path, (16 << 20) + 1), 0);
+    refuse("is over 16 MiB", LINE("run", "--policy", path));
     assert_int_equal(truncate(path, (64 << 20) + 1), 0);
     refuse("--volume", LINE("python", "--rootfs", "/usr", path));
     (void)unlink(path);

@@ -652,6 +652,86 @@ static void a_tmpfs_larger_than_the_memory_limit_warns(void **unused) {
     }
 }
 
+static void add_file(struct policy *p, const char *name, const char *word) {
+    struct err err = {0};
+    int n = p->n_file, r = policy_add_file(p, name, "x", 1, &err);
+
+    if (!word && r < 0)
+        fail_msg("%s was refused: %s", name, err.message);
+    if (word && (r != -EINVAL || p->n_file != n || !strstr(err.message, word)))
+        fail_msg("%s: %s", name, r < 0 ? err.message : "was taken");
+}
+
+static void a_file_has_a_relative_plain_name_and_no_other(void **unused) {
+    static const char *const good[] = {"a", "a b",   "...",      ".hidden",
+                                       "-", "d/e/f", "\xc3\xbc", "x=y"};
+    static const char *const bad[][2] = {
+        {"", "empty"},          {"/a", "relative"},   {".", ". or .."},  {"..", ". or .."},
+        {"a/../b", ". or .."},  {"b/./c", ". or .."}, {"b//c", "no"},    {"b/", "name"},
+        {"a\nb", "control"},    {"\x7f", "control"},  {"\xff", "UTF-8"}, {"d/e", "already"},
+        {"d/e/f/g", "already"}, {"d/e/f", "already"},
+    };
+    char part[300], path[1100];
+    struct policy *p = new_policy();
+
+    (void)unused;
+    for (size_t i = 0; i < ARRAY_LEN(good); i++)
+        add_file(p, good[i], NULL);
+    assert_int_equal(p->n_file, ARRAY_LEN(good));
+    assert_int_equal(p->file_bytes, ARRAY_LEN(good));
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        add_file(p, bad[i][0], strcmp(bad[i][1], "no") == 0 ? "without a name" : bad[i][1]);
+    memset(part, 'n', sizeof(part));
+    part[256] = '\0';
+    add_file(p, part, "a part that is too long");
+    part[255] = '\0';
+    add_file(p, part, NULL);
+    memset(path, '/', sizeof(path));
+    for (size_t i = 0; i < 1002; i += 2)
+        path[i] = 'p';
+    path[1001] = '\0';
+    add_file(p, path, "is too long");
+    path[999] = '\0';
+    add_file(p, path, NULL);
+    policy_free(p);
+}
+
+static void files_end_at_their_ceilings(void **unused) {
+    enum { MIB = 1 << 20 };
+    struct policy *p = complete_policy();
+    char *data = calloc(33, MIB), name[16];
+    struct err err = {0};
+
+    (void)unused;
+    assert_non_null(data);
+    assert_int_equal(policy_add_file(p, "a", data, 32 * MIB, &err), 0);
+    assert_int_equal(policy_add_file(p, "b", data, 32 * MIB + 1, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "more than 64 MiB in all; hand it in with --volume"));
+    err_clear(&err);
+    assert_int_equal(policy_add_file(p, "b", data, 32 * MIB, &err), 0);
+    for (int i = 2; i < POLICY_FILES; i++) {
+        (void)snprintf(name, sizeof(name), "n%d", i);
+        assert_int_equal(policy_add_file(p, name, NULL, 0, &err), 0);
+    }
+    assert_int_equal(policy_add_file(p, "one", NULL, 0, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "takes 256 of them"));
+    err_clear(&err);
+    assert_int_equal(policy_check(p, NULL, &err), 0);
+    accept(p, "memory", "64m");
+    assert_int_equal(policy_check(p, NULL, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "64 MiB of files do not fit into --memory 64 MiB"));
+    err_clear(&err);
+    accept(p, "memory", "1g");
+    accept(p, "out", "-");
+    accept(p, "volume", "/usr:/in/x");
+    accept(p, "tmpfs", "/out");
+    assert_int_equal(policy_check(p, NULL, &err), -EINVAL);
+    assert_non_null(strstr(err.message, "/in/x: is where --file has its place"));
+    assert_non_null(strstr(err.message, "/out: is where --out has its place"));
+    policy_free(p);
+    free(data);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_defaults_are_those_that_are_documented),
@@ -676,6 +756,8 @@ int main(void) {
         cmocka_unit_test(all_faults_are_told_at_once),
         cmocka_unit_test(a_text_longer_than_the_kernel_takes_is_named_without_its_value),
         cmocka_unit_test(swap_is_what_memory_swap_has_over_memory),
+        cmocka_unit_test(a_file_has_a_relative_plain_name_and_no_other),
+        cmocka_unit_test(files_end_at_their_ceilings),
         cmocka_unit_test(a_tmpfs_larger_than_the_memory_limit_warns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -214,14 +214,43 @@ static void deep_nesting_and_large_texts_are_refused(void **unused) {
     refuse_bytes(text, strlen(text), "env[0]: ");
     free(text);
 
-    enum { LARGE = (1 << 20) + 1 };
+    enum { LARGE = (16 << 20) + 1 };
     text = malloc(LARGE);
     assert_non_null(text);
     memset(text, ' ', LARGE);
     text[0] = '{';
     text[LARGE - 1] = '}';
-    refuse_bytes(text, LARGE, "over 1 MiB");
+    refuse_bytes(text, LARGE, "over 16 MiB");
     free(text);
+}
+
+static void a_file_comes_by_content_and_nothing_else_is_one(void **unused) {
+    static const char *const bad[][2] = {
+        {"{\"file\":[{\"name\":\"a\"}]}", "file[0]: wants"},
+        {"{\"file\":[{\"name\":\"a\",\"text\":\"\",\"base64\":\"\"}]}", "file[0]: wants"},
+        {"{\"file\":[{\"name\":1,\"text\":\"\"}]}", "file[0]: wants"},
+        {"{\"file\":[{\"name\":\"a\",\"base64\":1}]}", "file[0]: wants"},
+        {"{\"file\":[{\"name\":\"a\",\"base64\":\"?\"}]}", "file[0]: base64 is no base64"},
+        {"{\"file\":[{\"name\":\"../a\",\"text\":\"\"}]}", "file[0]: \"../a\": has a part . or .."},
+        {"{\"file\":[{\"name\":\"a\",\"text\":\"\"},{\"name\":\"a\",\"text\":\"\"}]}", "file[1]: "},
+        {"{\"file\":[\"a=/no/such/file\"]}", "file[0]: /no/such/file: No such file"},
+    };
+    static const char text[] = "{\"file\":[{\"name\":\"a\",\"text\":\"t\\u00fc\"},"
+                               "{\"base64\":\"AAE=\",\"name\":\"b\"}]}";
+    struct policy *p = policy_new();
+    struct err err = {0};
+
+    (void)unused;
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++)
+        refuse_bytes(bad[i][0], strlen(bad[i][0]), bad[i][1]);
+    if (policy_from_json(p, text, strlen(text), &err) < 0)
+        fail_msg("%s", err.message);
+    assert_int_equal(p->n_file, 2);
+    assert_int_equal(p->file[0].len, 3);
+    assert_memory_equal(p->file[0].data, "t\xc3\xbc", 3);
+    assert_int_equal(p->file[1].len, 2);
+    assert_memory_equal(p->file[1].data, "\0\1", 2);
+    policy_free(p);
 }
 
 static void a_long_value_is_taken_whole(void **unused) {
@@ -252,6 +281,7 @@ int main(void) {
         cmocka_unit_test(a_nul_byte_cannot_cut_a_text_short),
         cmocka_unit_test(the_text_ends_where_it_is_said_to),
         cmocka_unit_test(deep_nesting_and_large_texts_are_refused),
+        cmocka_unit_test(a_file_comes_by_content_and_nothing_else_is_one),
         cmocka_unit_test(a_long_value_is_taken_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -407,6 +407,40 @@ static void a_certificate_is_there_when_it_was_asked_for(void **unused) {
     json_decref(o);
 }
 
+static void files_are_there_only_where_they_were_asked_for(void **unused) {
+    static const struct mayfly_file files[] = {{"a/b", 3, NULL}, {"c\"\xc3\xbc", 4, "\0\xff\1\2"}};
+    static const struct mayfly_skipped skipped[] = {{"l\n\xff", "is a symbolic link"}};
+    mayfly_result r = plain_result();
+    json_t *o = parse(result_to_json(&r));
+
+    (void)unused;
+    assert_null(json_object_get(o, "files"));
+    assert_null(json_object_get(o, "filesSkipped"));
+    json_decref(o);
+    r.has_files = 1;
+    o = parse(result_to_json(&r));
+    assert_int_equal(json_array_size(json_object_get(o, "files")), 0);
+    assert_int_equal(json_array_size(json_object_get(o, "filesSkipped")), 0);
+    assert_number(o, "filesSkippedTotal", 0);
+    json_decref(o);
+    r.files = files;
+    r.n_files = 2;
+    r.skipped = skipped;
+    r.n_skipped = 1;
+    r.skipped_total = 7;
+    o = parse(result_to_json(&r));
+    const json_t *list = json_object_get(o, "files"), *left = json_object_get(o, "filesSkipped");
+    assert_text(json_array_get(list, 0), "name", "a/b");
+    assert_number(json_array_get(list, 0), "bytes", 3);
+    assert_null(json_object_get(json_array_get(list, 0), "base64"));
+    assert_text(json_array_get(list, 1), "name", "c\"\xc3\xbc");
+    assert_text(json_array_get(list, 1), "base64", "AP8BAg==");
+    assert_text(json_array_get(left, 0), "name", "l\n\xef\xbf\xbd");
+    assert_text(json_array_get(left, 0), "reason", "is a symbolic link");
+    assert_number(o, "filesSkippedTotal", 7);
+    json_decref(o);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_promised_field_is_there),
@@ -414,6 +448,7 @@ int main(void) {
         cmocka_unit_test(numbers_are_rounded_to_a_microsecond),
         cmocka_unit_test(what_is_not_known_is_null),
         cmocka_unit_test(a_count_beyond_jsons_integers_does_not_turn_negative),
+        cmocka_unit_test(files_are_there_only_where_they_were_asked_for),
         cmocka_unit_test(bytes_that_are_not_utf8_are_repaired_and_given_in_base64),
         cmocka_unit_test(megabytes_of_any_bytes_come_back_whole),
         cmocka_unit_test(a_nul_byte_in_the_output_is_text_like_any_other),

@@ -1,8 +1,8 @@
 /*
- * base64.h: RFC 4648's base64, as HTTP's basic authentication and Docker's config.json have it.
+ * base64.h: RFC 4648's base64, as HTTP's basic authentication, Docker's config.json and JSON have it.
  */
-#ifndef MAYFLY_FETCH_BASE64_H
-#define MAYFLY_FETCH_BASE64_H
+#ifndef MAYFLY_BASE_BASE64_H
+#define MAYFLY_BASE_BASE64_H
 
 #include "base/buf.h"
 

@@ -1,7 +1,7 @@
 /*
  * base64.c: see base64.h.
  */
-#include "fetch/base64.h"
+#include "base/base64.h"
 
 #include <errno.h>
 #include <string.h>

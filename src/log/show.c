@@ -1,0 +1,212 @@
+/*
+ * show.c: the log as lines for people, as its own lines, as sums; once, or as it grows.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/units.h"
+#include "base/utf8.h"
+#include "log/log.h"
+#include "runlog/files.h"
+#include "runlog/sum.h"
+
+#include "base/banned.h"
+
+enum { FOLLOW_NS = 200000000, FOLLOW_LINES = 10, CODE_SHOWN = 60 };
+
+struct showing {
+    const struct asked *asked;
+    struct sum *sum; /* instead of lines */
+    char **ring;     /* of the last so many; NULL: each at once */
+    uint64_t n_ring, at;
+    uint64_t seen; /* the number of the last record */
+    uint64_t no_records;
+    bool failed;
+};
+
+/* ------------------------------------------------------------------ one record */
+
+/* The code's or the command's beginning, on one line. */
+static void code_of(const struct record *r, char *ret, size_t size) {
+    const json_t *code = json_object_get(json_object_get(r->root, "code"), "text"),
+                 *command = json_object_get(r->root, "command");
+    size_t n = 0;
+
+    ret[0] = '\0';
+    if (json_is_string(code))
+        n = (size_t)snprintf(ret, size, "%s", json_string_value(code));
+    for (size_t i = 0; i < json_array_size(command) && n < size; i++) {
+        const char *word = json_string_value(json_array_get(command, i));
+        n += (size_t)snprintf(ret + n, size - n, "%s%s", i ? " " : "", word ? word : "");
+    }
+    utf8_make_line(ret, strlen(ret), n >= size);
+}
+
+static char *text_line(const struct record *r) {
+    char when[32], size[32] = "-", wall[32] = "-", ending[40], code[CODE_SHOWN + 1];
+    char *line = NULL;
+
+    time_print(r->time_ms, when);
+    when[10] = ' ';
+    if (r->memory_bytes >= 0)
+        (void)format_bytes((uint64_t)r->memory_bytes, size, sizeof(size));
+    if (r->wall_ms >= 0 && r->wall_ms < 1e15)
+        (void)snprintf(wall, sizeof(wall), "%.1f ms", r->wall_ms);
+    if (r->exit_code >= 0)
+        (void)snprintf(ending, sizeof(ending), "%.20s %d", r->outcome, r->exit_code);
+    else
+        (void)snprintf(ending, sizeof(ending), "%.30s", r->outcome);
+    code_of(r, code, sizeof(code));
+    int n = asprintf(&line, "%.19s  %-7.10s %-16s %12s %10s  %-16.32s %s%s", when, r->source,
+                     ending, wall, size, r->id, r->hints ? "[hint] " : "", code);
+    if (n < 0)
+        return NULL;
+    while (n > 0 && line[n - 1] == ' ')
+        line[--n] = '\0';
+    utf8_make_line(line, (size_t)n, false);
+    return line;
+}
+
+/* ------------------------------------------------------------------ in which order */
+
+static int put_out(struct showing *s, char *take_line) {
+    if (!take_line)
+        return s->failed = true, -ENOMEM;
+    if (!s->ring) {
+        (void)puts(take_line);
+        free(take_line);
+        return ferror(stdout) ? -EIO : 0;
+    }
+    uint64_t slot = s->at++ % s->n_ring;
+    free(s->ring[slot]);
+    s->ring[slot] = take_line;
+    return 0;
+}
+
+static void empty_ring(struct showing *s) {
+    for (uint64_t i = 0; s->ring && i < s->n_ring; i++) {
+        uint64_t slot = (s->at + i) % s->n_ring;
+        if (s->ring[slot])
+            (void)puts(s->ring[slot]);
+        free(s->ring[slot]);
+    }
+    free(s->ring);
+    s->ring = NULL;
+}
+
+static int each(void *context, const struct log_line *at) {
+    struct showing *s = context;
+    struct record r;
+    int result = 0;
+
+    if (!at->complete) /* it may be in the making */
+        return 0;
+    int parsed = at->line ? record_parse(at->line, at->len, &r) : -EINVAL;
+    if (parsed < 0) {
+        s->no_records++;
+        return parsed == -ENOMEM ? (s->failed = true, -ENOMEM) : 0;
+    }
+    if (r.seq > s->seen) {
+        s->seen = r.seq;
+        if (!asked_wants(s->asked, &r))
+            ;
+        else if (s->sum)
+            sum_add(s->sum, &r);
+        else
+            result = put_out(s, s->asked->json ? strndup(at->line, at->len) : text_line(&r));
+    }
+    record_done(&r);
+    return result;
+}
+
+/* ------------------------------------------------------------------ as it grows */
+
+/* What is in the file now, and what comes, until another file has its name. 0; -errno. */
+static int follow_file(struct showing *s, const char *file) {
+    const struct timespec nap = {0, FOLLOW_NS};
+    int fd _cleanup_fd_ = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+    struct line_reader reader = {.fd = fd};
+    struct log_line line = {.file = file};
+    struct stat ours, named;
+    int r = 0;
+
+    if (fd < 0)
+        return errno == ENOENT ? (void)nanosleep(&nap, NULL), 0 : -errno;
+    for (bool moved = false; r == 0;) {
+        while (r == 0 && ((r = line_next(&reader, &line.line, &line.len, &line.complete)) > 0 ||
+                          r == -EFBIG)) {
+            if (r == -EFBIG)
+                line.line = NULL;
+            r = each(s, &line);
+            if (!line.complete)
+                break;
+        }
+        if (r < 0 || moved)
+            break;
+        if (fflush(stdout) != 0)
+            r = -EIO;
+        moved = fstat(fd, &ours) < 0 || stat(file, &named) < 0 || ours.st_ino != named.st_ino;
+        if (!moved)
+            (void)nanosleep(&nap, NULL); /* else once more: what came before it was renamed */
+    }
+    line_reader_done(&reader);
+    return r;
+}
+
+/* ------------------------------------------------------------------ the whole */
+
+static void print_sum(const struct asked *a, const struct sum *sum) {
+    if (a->prometheus) {
+        sum_prometheus(sum, stdout);
+    } else if (a->json) {
+        json_t *o = sum_json(sum);
+        char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+        (void)puts(text ? text : "{}");
+        free(text);
+        json_decref(o);
+    } else {
+        sum_print(sum, stdout);
+    }
+}
+
+int show(const struct asked *a) {
+    struct showing s = {.asked = a};
+    struct sum sum;
+    struct err err = {0};
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    sum_init(&sum, (int64_t)now.tv_sec * 1000);
+    if (a->stats || a->prometheus)
+        s.sum = &sum;
+    s.n_ring = a->last ? a->last : a->follow ? FOLLOW_LINES : 0;
+    if (s.n_ring && !(s.ring = calloc(s.n_ring, sizeof(*s.ring)))) {
+        complain("log: out of memory");
+        return EXIT_TROUBLE;
+    }
+    int r = log_each(a->file, each, &s, &err);
+    empty_ring(&s);
+    while (r == 0 && a->follow) {
+        r = follow_file(&s, a->file);
+        if (r ==
+            0) /* since it was renamed more than one may have been: what was seen is passed over */
+            r = log_each(a->file, each, &s, &err);
+    }
+    if (r < 0 && !ferror(stdout)) {
+        complain("%s", s.failed ? "log: out of memory" : err.code ? err.message : errno_words(r));
+        return EXIT_TROUBLE;
+    }
+    sum.no_records = s.no_records;
+    if (s.sum)
+        print_sum(a, &sum);
+    else if (s.no_records)
+        complain("log: %llu line%s no record; see mayfly log verify",
+                 (unsigned long long)s.no_records, s.no_records == 1 ? " is" : "s are");
+    return 0;
+}
