@@ -54,8 +54,11 @@ CLI_OBJ  := $(call obj,$(wildcard src/cli/*.c))
 LAB_OBJ  := $(call obj,$(wildcard src/lab/*.c))
 LAB_FIELDS := $(B)/obj/lab/policy_fields.o
 # What writes image stores and speaks to networks: a program of its own, so that mayfly links none of its libraries.
-FETCH_OBJ := $(call obj,$(filter-out %/main.c,$(wildcard src/fetch/*.c src/build/*.c)))
-FETCH_LIBS := -larchive -lcrypto -lcurl -ljansson -lseccomp -lm
+FETCH_OBJ := $(call obj,$(filter-out %main.c,$(wildcard src/fetch/*.c src/build/*.c)))
+# Where ISA-L is, gzip is undone by it, some times as fast as by zlib.
+ISAL     := $(if $(wildcard /usr/include/isa-l/igzip_lib.h),-lisal)
+FETCH_LIBS := -larchive -lcrypto -lcurl $(ISAL) -ljansson -lseccomp -lm
+UNPACK_LIBS := -larchive -lcrypto $(ISAL) -ljansson -lseccomp -lm
 # What offers boxes to language models: programs of their own, for the same reason.
 TOOL_OBJ := $(call obj,$(wildcard src/tool/*.c))
 MCP_OBJ  := $(call obj,$(filter-out %/main.c,$(wildcard src/mcp/*.c))) $(TOOL_OBJ)
@@ -65,7 +68,7 @@ RUNLOG_OBJ := $(call obj,$(wildcard src/runlog/*.c))
 LOG_OBJ  := $(call obj,$(wildcard src/log/*.c))
 LOG_LIBS := -lcrypto -ljansson -lm
 # Programs that mayfly starts itself, for LIBEXECDIR/mayfly: $(B)/NAME, with a rule each.
-HELPERS  := $(DELEGATE) $(B)/mayfly-fetch $(B)/mayfly-mcp $(B)/mayfly-log
+HELPERS  := $(DELEGATE) $(B)/mayfly-fetch $(B)/mayfly-unpack $(B)/mayfly-mcp $(B)/mayfly-log
 OBJCOPY  ?= objcopy
 SUITES   := unit golden fault live images mcp package
 TEST_SRC := $(wildcard $(SUITES:%=tests/%/test_*.c))
@@ -235,6 +238,12 @@ $(B)/mayfly-mcp: $(call obj,src/mcp/main.c) $(MCP_OBJ) $(JSON_OBJ) $(B)/libmayfl
 
 $(B)/mayfly-log: $(LOG_OBJ) $(RUNLOG_OBJ) $(B)/libmayfly.a
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ $(LOG_LIBS)
+
+# What reads hostile archives: of the above only what that takes, and not curl.
+$(B)/mayfly-unpack: $(call obj,src/fetch/unpack_main.c) $(B)/libfetch_test.a $(B)/libmayfly.a
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ $(UNPACK_LIBS)
+
+$(call obj,src/fetch/gunzip.c): ALL_CFLAGS += $(if $(ISAL),-DHAVE_ISAL)
 
 # The program that makes byte code in a box, as the bytes of an array.
 $(B)/gen/bytecode_py.inc: src/fetch/bytecode.py

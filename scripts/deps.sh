@@ -16,6 +16,10 @@ package="binutils dpkg-dev g++ mmdebstrap pkg-config"
 fuzz="clang libclang-rt-dev"
 lint="clang clang-format clang-tidy cppcheck mandoc shellcheck"
 
+# Optional where Debian has it: what undoes gzip some times as fast.
+case $(dpkg --print-architecture 2>/dev/null || echo none) in
+    amd64 | arm64) build+=" libisal-dev" ;;
+esac
 case $(dpkg --print-architecture 2>/dev/null || echo none) in
     none) echo "deps: not a Debian system; the packages are named in $0" >&2 && exit 0 ;;
     amd64) ;;

@@ -70,7 +70,7 @@ _mayfly() {
         flags)
             case $command in
                 python | run) ;;
-                pull) _mayfly_images "$cur" '--platform --missing --plain-http --tls-verify --retry --retry-delay --stall-timeout --config --no-bytecode --quiet -q --json --store --help' && return ;;
+                pull) _mayfly_images "$cur" '--platform --missing --plain-http --tls-verify --retry --retry-delay --stall-timeout --speed-limit --config --no-bytecode --quiet -q --json --store --help' && return ;;
                 images) mapfile -t COMPREPLY < <(compgen -W '--quiet -q --json --store --help' -- "$cur") && return ;;
                 import) _mayfly_words "$cur" '--tag -t --platform --no-bytecode --json --store --help' && return ;;
                 build) _mayfly_words "$cur" '--tag -t --file -f --build-arg --target --no-cache --pull --platform --network --memory -m --cpus --pids-limit --timeout --limits --max-disk --max-output --storage --no-bytecode --quiet -q --json --store --help' && return ;;

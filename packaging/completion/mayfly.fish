@@ -57,6 +57,7 @@ complete -c mayfly -n '__fish_seen_subcommand_from pull' -l tls-verify -x -a 'tr
 complete -c mayfly -n '__fish_seen_subcommand_from pull' -l retry -x -d 'How often to try again (5)'
 complete -c mayfly -n '__fish_seen_subcommand_from pull' -l retry-delay -x -d 'Wait before that (500ms)'
 complete -c mayfly -n '__fish_seen_subcommand_from pull' -l stall-timeout -x -d 'Give up a silent server (30s)'
+complete -c mayfly -n '__fish_seen_subcommand_from pull' -l speed-limit -x -d 'How much a second is too slow (1k)'
 complete -c mayfly -n '__fish_seen_subcommand_from pull' -l config -r -F -d 'Settings of registries'
 complete -c mayfly -n '__fish_seen_subcommand_from build' -s t -l tag -x -d 'The name'
 complete -c mayfly -n '__fish_seen_subcommand_from build' -s f -l file -r -F -d 'The Dockerfile'

@@ -106,7 +106,7 @@ _mayfly() {
                     '--plain-http[speak to the registry without TLS]' \
                     '--tls-verify=[whether its certificate is verified]:boolean:(true false)' \
                     '--retry=[how often to try again]:number (5):' '--retry-delay=[wait before that]:time (500ms):' \
-                    '--stall-timeout=[give up a silent server]:time (30s):' \
+                    '--stall-timeout=[give up a silent server]:time (30s):' '--speed-limit=[too slow, a second]:size (1k):' \
                     '--config=[settings of registries]:file:_files -g "*.json(-.)"' \
                     '--no-bytecode[make no byte code]' '(-q --quiet)'{-q,--quiet}'[print the name only]' \
                     '--json[print JSON]' '--store=[where images are kept]:directory:_files -/' \

@@ -143,7 +143,7 @@ static int note_owners(struct stage *s, int fd) {
 
 /* Layers that steps before made, at another time: so they are our own. */
 static int apply_layers(struct stage *s, struct err *err) {
-    struct layer_budget budget = {.bytes = UINT64_C(1) << 40, .entries = 10000000};
+    struct layer_budget budget = LAYER_BUDGET(UINT64_C(1) << 40, 10000000);
     const json_t *ids = stage_content(s);
     struct unpack_summary sum = {0};
     struct tree tree;

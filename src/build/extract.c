@@ -123,7 +123,7 @@ static int put_one(struct job *j, struct archive_entry *e, struct layer_budget *
 
 static int fill(void *context, struct unpack_summary *sum, struct err *err) {
     struct job *j = context;
-    struct layer_budget budget = {.bytes = j->x->limit_bytes, .entries = MOST_ENTRIES};
+    struct layer_budget budget = LAYER_BUDGET(j->x->limit_bytes, MOST_ENTRIES);
     struct archive_entry *e = NULL;
     int r = open_archive(j), got = ARCHIVE_EOF, n = 0;
 

@@ -16,8 +16,7 @@
 
 #include "base/fd.h"
 #include "base/helper.h"
-#include "fetch/layer.h"
-#include "fetch/worker.h"
+#include "fetch/job.h"
 #include "linux/sys.h"
 
 #include "base/banned.h"
@@ -130,62 +129,36 @@ static int start_box(const char *root, pid_t *ret_pid, int *ret_fd) {
 
 /* ------------------------------------------------------------------ the tree */
 
-struct job {
-    int from, to, trash, archive;
-};
+/* The archive that comes out of the box, put into a tree of its own. */
+static int fill(const struct tmp_entry *stage, int archive, struct unpack_summary *ret) {
+    struct job_head head = {
+        .kind = JOB_BYTECODE, .layers = 1, .max_bytes = UINT64_C(512) << 20, .max_entries = 100000};
+    const struct job_layer layer = {.diff_id = ""};
+    struct err err = {0};
+    struct job job;
+    int r = job_start(&job, stage->fd, &head, &err);
 
-/* DIRECTORY/__pycache__/NAME.pyc and nothing else: whatever the image's Python prints, no file of the image's is
- * another's then. */
-static bool is_pyc(const char *path) {
-    size_t len = strlen(path);
-    const char *slash = strrchr(path, '/'), dir[] = "/__pycache__";
-
-    return len > 4 && strcmp(path + len - 4, ".pyc") == 0 && slash &&
-           (size_t)(slash - path) > sizeof(dir) &&
-           strncmp(slash - (sizeof(dir) - 1), dir, sizeof(dir) - 1) == 0 &&
-           strncmp(slash, "/.wh.", 5) != 0;
-}
-
-static int fill(void *context, struct unpack_summary *sum, struct err *err) {
-    const struct job *job = context;
-    struct layer_budget budget = {.bytes = UINT64_C(512) << 20, .entries = 100000};
-    struct tree tree;
-    int r = tree_init(&tree, job->to, job->trash, sum);
-
-    if (r < 0)
-        return err_errno(err, ERR_SETUP, r, "", NULL, "starting with the byte code");
-    tree.only = is_pyc;
-    r = tree_clone(&tree, job->from, err);
-    r = r < 0 ? r : layer_apply(&tree, job->archive, NULL, &budget, err);
-    r = r < 0 ? r : tree_finish(&tree, err);
-    tree_done(&tree);
+    r = r < 0 ? r : job_layer(&job, &layer, archive, true, &err);
+    r = r < 0 ? r : job_end(&job, ret, &err);
+    job_drop(&job);
     return r;
 }
 
-static int make_dir(int dir, const char *name) {
-    if (mkdirat(dir, name, 0755) < 0)
-        return -errno;
-    return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-}
-
 /* The number of files of byte code, or -errno. */
-static int64_t make(const struct store *s, const struct tmp_entry *stage, int fs) {
+static int64_t make(const struct store *s, const struct tmp_entry *stage) {
     char root[STORE_PATH_SIZE + TMP_NAME_SIZE + 16];
     struct unpack_summary own = {0};
-    struct err err = {0};
     int status = -1;
     pid_t pid = 0;
-    _cleanup_fd_ int archive = -1, to = make_dir(stage->fd, STORE_BYTECODE),
-                     trash = make_dir(stage->fd, "trash");
+    _cleanup_fd_ int archive = -1;
 
-    if (to < 0 || trash < 0)
+    if (mkdirat(stage->fd, STORE_BYTECODE, 0755) < 0 || mkdirat(stage->fd, JOB_TRASH, 0700) < 0)
         return -EIO;
     (void)snprintf(root, sizeof(root), "%s/" STORE_TMP "/%s/" STORE_FS, s->path, stage->name);
     int r = start_box(root, &pid, &archive);
     if (r < 0)
         return r;
-    struct job job = {.from = fs, .to = to, .trash = trash, .archive = archive};
-    r = worker_run(stage->fd, fill, &job, &own, &err);
+    r = fill(stage, archive, &own);
     fd_close(&archive); /* ends the box, should it still write */
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -199,8 +172,8 @@ void bytecode_add(const struct store *s, const struct tmp_entry *stage,
 
     if (fs < 0 || !lacks_bytecode(fs))
         return;
-    int64_t n = make(s, stage, fs);
-    (void)tree_remove(stage->fd, "trash", NULL);
+    int64_t n = make(s, stage);
+    (void)tree_remove(stage->fd, JOB_TRASH, NULL);
     if (n <= 0)
         (void)tree_remove(stage->fd, STORE_BYTECODE, NULL);
     sum->bytecode = n > 0 ? (uint64_t)n : 0;

@@ -13,7 +13,7 @@
 
 /* What is to be read further; NULL: not given. */
 struct texts {
-    const char *platform, *retry, *retry_delay, *stall_timeout;
+    const char *platform, *retry, *retry_delay, *stall_timeout, *speed_limit;
 };
 
 static int bad_value(const char *name, const char *value, const char *should, struct err *err) {
@@ -32,6 +32,17 @@ static int take_time(const char *name, const char *value, uint32_t *ret_ms, stru
     return 0;
 }
 
+static int take_speed(const char *value, uint32_t *ret_bytes_s, struct err *err) {
+    uint64_t n = 0;
+
+    if (!value)
+        return 0;
+    if (parse_bytes(value, &n) < 0 || n == 0 || n > 1 << 30)
+        return bad_value("--speed-limit", value, "a size from 1 to 1g, a second", err);
+    *ret_bytes_s = (uint32_t)n;
+    return 0;
+}
+
 static int take_texts(const struct texts *t, struct pull_options *o, struct err *err) {
     struct registry_options *registry = &o->registry;
     int r = 0;
@@ -43,8 +54,8 @@ static int take_texts(const struct texts *t, struct pull_options *o, struct err 
         (parse_u32(t->retry, &registry->retry.times) < 0 || registry->retry.times > 100))
         r = bad_value("--retry", t->retry, "a number up to 100", err);
     r = r < 0 ? r : take_time("--retry-delay", t->retry_delay, &registry->retry.delay_ms, err);
-    return r < 0 ? r
-                 : take_time("--stall-timeout", t->stall_timeout, &registry->http.stall_ms, err);
+    r = r < 0 ? r : take_time("--stall-timeout", t->stall_timeout, &registry->http.stall_ms, err);
+    return r < 0 ? r : take_speed(t->speed_limit, &registry->http.slow_bytes_s, err);
 }
 
 static int parse(int argc, char **argv, struct pull_options *o, struct err *err) {
@@ -57,6 +68,7 @@ static int parse(int argc, char **argv, struct pull_options *o, struct err *err)
         {.name = "--retry", .value = &t.retry},
         {.name = "--retry-delay", .value = &t.retry_delay},
         {.name = "--stall-timeout", .value = &t.stall_timeout},
+        {.name = "--speed-limit", .value = &t.speed_limit},
         {.name = "--plain-http", .is_set = &o->registry.plain_http},
         {.name = "--tls-verify", .is_set = &verify},
         {.name = "--missing", .is_set = &o->only_missing},

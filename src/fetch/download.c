@@ -11,8 +11,6 @@
 
 #define PUSH_AGAIN "have it pushed again, or take another registry or mirror"
 
-enum { KEEP_BYTES = 256 << 10 }; /* less is got again sooner than it is looked after */
-
 /* ------------------------------------------------------------------ what arrives */
 
 static int begin(void *arg, const struct http_reply *reply, struct err *err) {
@@ -123,7 +121,7 @@ static int fail(struct download *d, struct err *err) {
 
     if (registry_next(d->registry, d->from, &why))
         return wrong ? blob_abandon(TAKE_PTR(d->writer), false), begin_afresh(d, err) : ask(d, err);
-    blob_abandon(TAKE_PTR(d->writer), !wrong && d->have >= KEEP_BYTES);
+    blob_abandon(TAKE_PTR(d->writer), !wrong && d->have > 0);
     forget_exchange(d);
     d->state = DOWNLOAD_IDLE;
     if (err->kind == ERR_NONE)
@@ -141,7 +139,7 @@ int download_look(struct download *d, struct err *err) {
 }
 
 void download_drop(struct download *d) {
-    blob_abandon(TAKE_PTR(d->writer), d->have >= KEEP_BYTES);
+    blob_abandon(TAKE_PTR(d->writer), d->have > 0);
     forget_exchange(d);
     if (d->state == DOWNLOAD_BUSY)
         d->state = DOWNLOAD_IDLE;

@@ -21,8 +21,7 @@
 enum {
     CONNECT_MS = 15000,
     STALL_MS = 30000,
-    DRIP_BYTES_S = 64, /* slower than this on average is as good as silent */
-    DRIP_S = 60,
+    SLOW_BYTES_S = 1024,          /* slower than this on average is as good as silent */
     MAX_HEADER_BYTES = 128 << 10, /* of one answer; curl itself would keep them all */
     MAX_TEXT_BYTES = 8 << 10,
     MAX_CHALLENGE_BYTES = 16 << 10,
@@ -42,6 +41,8 @@ struct http_transfer {
     size_t header_bytes;
     bool begun;        /* the sink knows */
     uint64_t moved_ns; /* when something came */
+    /* How much has come, and from when on it is looked how fast more does. */
+    uint64_t bytes, since_ns, since_bytes;
     struct http_request *next;
     char why[CURL_ERROR_SIZE];
 };
@@ -116,12 +117,17 @@ static void take_status(struct http_reply *r, const char *line) {
     r->status = (long)parse_count(number);
 }
 
+static void moved(struct http_transfer *t, size_t len) {
+    t->moved_ns = now_ns();
+    t->bytes += len;
+}
+
 static size_t on_header(char *data, size_t size, size_t n, void *arg) {
     struct http_request *rq = arg;
     size_t len = size * n, fits = len;
     char line[8192];
 
-    rq->transfer->moved_ns = now_ns();
+    moved(rq->transfer, len);
     rq->transfer->header_bytes += len;
     if (rq->transfer->header_bytes > MAX_HEADER_BYTES)
         return 0;
@@ -154,7 +160,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *arg) {
     struct http_request *rq = arg;
     size_t len = size * n;
 
-    rq->transfer->moved_ns = now_ns();
+    moved(rq->transfer, len);
     if (!is_good(&rq->reply)) {
         struct buf *text = &rq->reply.text;
         buf_add(text, data, MIN(len, MAX_TEXT_BYTES - text->len));
@@ -206,8 +212,6 @@ static CURLcode set_protocols(CURL *c) {
 static CURLcode set_times(const struct http *h, const struct http_request *rq, CURL *c) {
     CURLcode e = curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)h->options.connect_ms);
 
-    e = e ? e : curl_easy_setopt(c, CURLOPT_LOW_SPEED_LIMIT, (long)DRIP_BYTES_S);
-    e = e ? e : curl_easy_setopt(c, CURLOPT_LOW_SPEED_TIME, (long)DRIP_S);
     return e ? e : curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)rq->total_ms);
 }
 
@@ -260,7 +264,7 @@ int http_start(struct http *h, struct http_request *rq, struct err *err) {
     CURLMcode m = curl_multi_add_handle(h->multi, t->easy);
     if (m)
         return err_set(err, ERR_INTERNAL, -EIO, "", NULL, "libcurl: %s", curl_multi_strerror(m));
-    t->moved_ns = now_ns();
+    t->moved_ns = t->since_ns = now_ns();
     t->next = h->under_way;
     h->under_way = rq;
     return 0;
@@ -366,13 +370,35 @@ static void finish(struct http *h, struct http_request *rq, CURLcode e) {
     rq->done = true;
 }
 
-/* The connection is there, and nothing comes. (For connecting curl has its own limit.) */
-static bool is_stalled(const struct http *h, const struct http_transfer *t, uint64_t now) {
+static bool longer_than(uint64_t ms, uint64_t from_ns, uint64_t now) {
+    return now > from_ns && now - from_ns > ms * UINT64_C(1000000);
+}
+
+/* The connection is there, and nothing comes, or as good as nothing: in `why`. (For connecting curl has its own limit.
+ * Its limit of speed counts in whole seconds, and begins anew with each request.) */
+static bool is_stalled(const struct http *h, struct http_transfer *t, uint64_t now) {
+    uint32_t ms = h->options.stall_ms, least = h->options.slow_bytes_s;
     curl_off_t connected = 0;
 
     (void)curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &connected);
-    return connected > 0 && now > t->moved_ns &&
-           now - t->moved_ns > h->options.stall_ms * UINT64_C(1000000);
+    if (connected <= 0) {
+        t->since_ns = now;
+        return false;
+    }
+    if (longer_than(ms, t->moved_ns, now)) {
+        (void)snprintf(t->why, sizeof(t->why), "nothing came for %.1f s", ms / 1000.0);
+        return true;
+    }
+    if (!longer_than(ms, t->since_ns, now))
+        return false;
+    if ((t->bytes - t->since_bytes) * 1000 < (uint64_t)least * ms) {
+        (void)snprintf(t->why, sizeof(t->why), "less than %u bytes a second came for %.1f s", least,
+                       ms / 1000.0);
+        return true;
+    }
+    t->since_ns = now;
+    t->since_bytes = t->bytes;
+    return false;
 }
 
 /* The number of those that were given up. */
@@ -381,12 +407,9 @@ static int give_up_stalled(struct http *h) {
     int n = 0;
 
     for (struct http_request *rq = h->under_way, *next; rq; rq = next) {
-        struct http_transfer *t = rq->transfer;
-        next = t->next;
-        if (!is_stalled(h, t, now))
+        next = rq->transfer->next;
+        if (!is_stalled(h, rq->transfer, now))
             continue;
-        (void)snprintf(t->why, sizeof(t->why), "nothing came for %.1f s",
-                       h->options.stall_ms / 1000.0);
         rq->fault = HTTP_CUT;
         finish(h, rq, CURLE_OPERATION_TIMEDOUT);
         n++;
@@ -444,6 +467,7 @@ int http_new(const struct http_options *options, struct http **ret, struct err *
         h->options = *options;
     h->options.connect_ms = h->options.connect_ms ? h->options.connect_ms : CONNECT_MS;
     h->options.stall_ms = h->options.stall_ms ? h->options.stall_ms : STALL_MS;
+    h->options.slow_bytes_s = h->options.slow_bytes_s ? h->options.slow_bytes_s : SLOW_BYTES_S;
     h->ca_file = variable("CURL_CA_BUNDLE");
     h->ca_file = h->ca_file ? h->ca_file : variable("SSL_CERT_FILE");
     h->ca_dir = variable("SSL_CERT_DIR");

@@ -17,8 +17,9 @@
 struct http; /* connections, and what all requests share */
 
 struct http_options {
-    uint32_t connect_ms; /* 0: 15 s */
-    uint32_t stall_ms;   /* 0: 30 s; how long a server may be all but silent */
+    uint32_t connect_ms;   /* 0: 15 s */
+    uint32_t stall_ms;     /* 0: 30 s; how long a server may be silent, or slower than the next */
+    uint32_t slow_bytes_s; /* 0: 1 KiB a second, on average over that time */
 };
 
 struct http_reply {

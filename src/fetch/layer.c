@@ -7,43 +7,129 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <openssl/evp.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/units.h"
+#include "fetch/gunzip.h"
 #include "image/reference.h"
 
 #include "base/banned.h"
 
-enum { CHUNK = 256 << 10 };
+enum { CHUNK = 256 << 10, CHUNKS = 8, BLOCK = 512 /* of tar */ };
 
-struct stream {
-    struct archive *raw; /* undoes the compression */
-    EVP_MD_CTX *hash;
-    struct layer_budget *budget;
-    bool spent; /* the budget is */
-    char chunk[CHUNK];
+/* What undoes the compression runs ahead in a thread of its own, by so many chunks; where there can be no thread, it
+ * does not run ahead. Between `tail` and `head` are those that are filled. */
+struct ring {
+    pthread_t thread;
+    bool threaded, stop;
+    pthread_mutex_t mutex;
+    pthread_cond_t moved;
+    size_t head, tail;
+    ssize_t len[CHUNKS]; /* 0: the end; less: an error */
+    char chunk[CHUNKS][CHUNK];
 };
 
-static int no_archive(struct err *err, struct archive *a, const char *what) {
-    const char *why = archive_error_string(a);
-    int code = archive_errno(a);
+struct stream {
+    struct archive *raw; /* undoes the compression, */
+    struct gunzip *gz;   /* if this does not */
+    EVP_MD_CTX *hash;
+    struct layer_budget *budget;
+    bool spent;      /* the budget is */
+    bool held;       /* the chunk at the tail is being read */
+    uint64_t bytes;  /* that came out of it */
+    unsigned padded; /* with so many to a whole block */
+    struct ring ring;
+};
 
-    return err_set(err, ERR_SETUP, code == ENOMEM ? -ENOMEM : -EBADMSG, "",
-                   "it is damaged, or no tar archive", "%s: %s", what, why ? why : "not readable");
+static const char *why_not(struct archive *a) {
+    const char *why = archive_error_string(a);
+
+    return why ? why : "not readable";
 }
 
-static int spent(struct err *err) {
-    return err_set(err, ERR_SETUP, -EFBIG, "", NULL,
-                   "the layers hold more than an image of their size should");
+static int damaged(struct err *err, int code, const char *what, const char *why) {
+    return err_set(err, ERR_SETUP, code, "", "it is damaged, or no tar archive", "%s: %s", what,
+                   why);
+}
+
+static int no_archive(struct err *err, struct archive *a, const char *what) {
+    return damaged(err, archive_errno(a) == ENOMEM ? -ENOMEM : -EBADMSG, what, why_not(a));
+}
+
+static int no_stream(struct err *err, struct stream *s) {
+    return s->gz
+               ? damaged(err, -EBADMSG, "the compressed archive", "its gzip is damaged or cut off")
+               : no_archive(err, s->raw, "the compressed archive");
+}
+
+#define NO_BOMB "it may be an archive bomb; if it is not, have it built with less in it"
+
+static int spent(const struct layer_budget *b, struct err *err) {
+    char size[32];
+
+    return err_set(err, ERR_SETUP, -EFBIG, "", NO_BOMB,
+                   "the layers hold more than the %s that an image packed so small may",
+                   format_bytes(b->max_bytes, size, sizeof(size)));
 }
 
 /* ------------------------------------------------------------------ the archive's bytes */
 
-static ssize_t pull(struct stream *s) {
-    ssize_t n = archive_read_data(s->raw, s->chunk, sizeof(s->chunk));
+static ssize_t decompress(struct stream *s, char *to) {
+    return s->gz ? gunzip_read(s->gz, to, CHUNK) : archive_read_data(s->raw, to, CHUNK);
+}
+
+static void *run_ahead(void *arg) {
+    struct stream *s = arg;
+    struct ring *r = &s->ring;
+    ssize_t n = 1;
+
+    (void)pthread_mutex_lock(&r->mutex);
+    while (n > 0 && !r->stop) {
+        size_t at = r->head % CHUNKS;
+        if (r->head - r->tail == CHUNKS) {
+            (void)pthread_cond_wait(&r->moved, &r->mutex);
+            continue;
+        }
+        (void)pthread_mutex_unlock(&r->mutex);
+        n = decompress(s, r->chunk[at]);
+        (void)pthread_mutex_lock(&r->mutex);
+        r->len[at] = n;
+        r->head++;
+        (void)pthread_cond_signal(&r->moved);
+    }
+    (void)pthread_mutex_unlock(&r->mutex);
+    return NULL;
+}
+
+/* The next chunk, the one before being done with. The last of all, an end or an error, stays the last. */
+static ssize_t next_chunk(struct stream *s, const char **ret) {
+    struct ring *r = &s->ring;
+    size_t at = r->tail % CHUNKS;
+
+    if (!r->threaded) {
+        *ret = r->chunk[0];
+        return decompress(s, r->chunk[0]);
+    }
+    (void)pthread_mutex_lock(&r->mutex);
+    if (s->held && r->len[at] > 0) {
+        at = ++r->tail % CHUNKS;
+        (void)pthread_cond_signal(&r->moved);
+    }
+    while (r->head == r->tail)
+        (void)pthread_cond_wait(&r->moved, &r->mutex);
+    (void)pthread_mutex_unlock(&r->mutex);
+    s->held = true;
+    *ret = r->chunk[at];
+    return r->len[at];
+}
+
+static ssize_t pull(struct stream *s, const char **ret) {
+    ssize_t n = next_chunk(s, ret);
 
     if (n <= 0)
         return n;
@@ -52,30 +138,39 @@ static ssize_t pull(struct stream *s) {
         return ARCHIVE_FATAL;
     }
     s->budget->bytes -= (uint64_t)n;
-    return EVP_DigestUpdate(s->hash, s->chunk, (size_t)n) ? n : ARCHIVE_FATAL;
+    s->bytes += (uint64_t)n;
+    return EVP_DigestUpdate(s->hash, *ret, (size_t)n) ? n : ARCHIVE_FATAL;
+}
+
+/* Some tools leave out what fills the last file's last block, and the two blocks of zeros: they do not close their
+ * archive. Which bytes are missing is then no question. */
+static ssize_t pad(struct stream *s, const void **ret) {
+    static const char zeros[BLOCK];
+
+    s->padded = s->padded ? 0 : (unsigned)(-s->bytes % BLOCK);
+    *ret = zeros;
+    return (ssize_t)s->padded;
 }
 
 static ssize_t feed(struct archive *a, void *context, const void **ret_chunk) {
     struct stream *s = context;
-    ssize_t n = pull(s);
+    const char *chunk = NULL;
+    ssize_t n = pull(s, &chunk);
 
-    *ret_chunk = s->chunk;
+    *ret_chunk = chunk;
     if (n < 0)
-        archive_set_error(a, archive_errno(s->raw), "%s",
-                          s->spent                       ? "too large"
-                          : archive_error_string(s->raw) ? archive_error_string(s->raw)
-                                                         : "not readable");
-    return n;
+        archive_set_error(a, s->raw ? archive_errno(s->raw) : EBADMSG, "%s",
+                          s->spent ? "too large"
+                          : s->gz  ? "its gzip is damaged or cut off"
+                                   : why_not(s->raw));
+    return n == 0 && !s->padded ? pad(s, ret_chunk) : n;
 }
 
-static int open_stream(struct stream *s, int fd, const char *diff_id, struct err *err) {
+static int open_libarchive(struct stream *s, int fd, struct err *err) {
     struct archive_entry *entry = NULL;
-    bool wide = diff_id && strncmp(diff_id, "sha512:", 7) == 0;
 
     s->raw = archive_read_new();
-    s->hash = EVP_MD_CTX_new();
-    if (!s->raw || !s->hash ||
-        !EVP_DigestInit_ex(s->hash, wide ? EVP_sha512() : EVP_sha256(), NULL))
+    if (!s->raw)
         return err_oom(err);
     (void)archive_read_support_filter_gzip(s->raw);
     (void)archive_read_support_filter_zstd(s->raw);
@@ -86,9 +181,32 @@ static int open_stream(struct stream *s, int fd, const char *diff_id, struct err
     return 0;
 }
 
+static int open_stream(struct stream *s, int fd, const char *diff_id, struct err *err) {
+    bool wide = diff_id && strncmp(diff_id, "sha512:", 7) == 0;
+
+    s->hash = EVP_MD_CTX_new();
+    if (!s->hash || !EVP_DigestInit_ex(s->hash, wide ? EVP_sha512() : EVP_sha256(), NULL))
+        return err_oom(err);
+    int r = gunzip_open(fd, &s->gz) ? 0 : open_libarchive(s, fd, err);
+    if (r < 0)
+        return r;
+    (void)pthread_mutex_init(&s->ring.mutex, NULL);
+    (void)pthread_cond_init(&s->ring.moved, NULL);
+    s->ring.threaded = pthread_create(&s->ring.thread, NULL, run_ahead, s) == 0;
+    return 0;
+}
+
 static void close_stream(struct stream *s) {
+    if (s->ring.threaded) {
+        (void)pthread_mutex_lock(&s->ring.mutex);
+        s->ring.stop = true;
+        (void)pthread_cond_signal(&s->ring.moved);
+        (void)pthread_mutex_unlock(&s->ring.mutex);
+        (void)pthread_join(s->ring.thread, NULL);
+    }
     if (s->raw)
         (void)archive_read_free(s->raw);
+    gunzip_close(s->gz);
     EVP_MD_CTX_free(s->hash);
     free(s);
 }
@@ -97,15 +215,16 @@ static void close_stream(struct stream *s) {
 static int check_digest(struct stream *s, const char *diff_id, struct err *err) {
     unsigned char md[EVP_MAX_MD_SIZE];
     char text[DIGEST_SIZE];
+    const char *rest;
     unsigned n = 0;
     ssize_t more;
 
-    while ((more = pull(s)) > 0)
+    while ((more = pull(s, &rest)) > 0)
         ;
     if (s->spent)
-        return spent(err);
+        return spent(s->budget, err);
     if (more < 0)
-        return no_archive(err, s->raw, "the compressed archive");
+        return no_stream(err, s);
     if (!diff_id)
         return 0;
     if (!EVP_DigestFinal_ex(s->hash, md, &n))
@@ -161,11 +280,7 @@ static int put_content(struct tree *t, struct archive *a, const char *path, int 
             if (n < 0 && errno == EINTR)
                 continue;
             if (n <= 0)
-                return err_errno(err, ERR_SETUP, n < 0 ? -errno : -EIO, "",
-                                 errno == ENOSPC ? "make room, with mayfly prune perhaps, or name "
-                                                   "another place with --store"
-                                                 : NULL,
-                                 "writing \"%.150s\"", path);
+                return tree_failed(err, n < 0 ? -errno : -EIO, path);
             done += (size_t)n;
         }
         t->sum->bytes += len;
@@ -181,7 +296,7 @@ static int put_file(struct tree *t, struct archive *a, struct archive_entry *e, 
 
     /* What is a hole takes no disk, but whoever copies the tree would have to be told. */
     if (size < 0 || (uint64_t)size > budget->bytes + (UINT64_C(1) << 30))
-        return spent(err);
+        return spent(budget, err);
     int r = tree_file_begin(t, path, &fd, err);
     r = r < 0 ? r : put_content(t, a, path, fd, err);
     if (r < 0)
@@ -217,25 +332,35 @@ int layer_put_entry(struct tree *t, struct archive *a, struct archive_entry *e,
     }
 }
 
+/* Nothing but the filling of the last file's last block was missing. */
+static int check_end(const struct stream *s, int64_t last_size, struct err *err) {
+    if (s->padded <= (uint64_t)-last_size % BLOCK)
+        return 0;
+    return damaged(err, -EBADMSG, "the archive", "it ends in the middle of a file");
+}
+
 static int put_all(struct tree *t, struct archive *a, struct stream *s, struct err *err) {
     struct archive_entry *e = NULL;
+    int64_t size = 0;
     int r = 0, got;
 
     while (r == 0 && (got = archive_read_next_header(a, &e)) != ARCHIVE_EOF) {
         if (got != ARCHIVE_OK && got != ARCHIVE_WARN)
-            return s->spent ? spent(err) : no_archive(err, a, "the archive");
+            return s->spent ? spent(s->budget, err) : no_archive(err, a, "the archive");
         if (s->budget->entries == 0)
-            return err_set(err, ERR_SETUP, -EFBIG, "", NULL,
-                           "the layers hold more files than an image should");
+            return err_set(err, ERR_SETUP, -EFBIG, "", NO_BOMB,
+                           "the layers hold more than %llu files and directories",
+                           (unsigned long long)s->budget->max_entries);
         s->budget->entries--;
         t->sum->entries++;
+        size = archive_entry_size(e);
         r = layer_put_entry(t, a, e, s->budget, err);
         if (r < 0 && s->spent) { /* the cause of it */
             err_clear(err);
-            return spent(err);
+            return spent(s->budget, err);
         }
     }
-    return r;
+    return r < 0 ? r : check_end(s, size, err);
 }
 
 int layer_apply(struct tree *t, int fd, const char *diff_id, struct layer_budget *budget,
@@ -256,7 +381,7 @@ int layer_apply(struct tree *t, int fd, const char *diff_id, struct layer_budget
         (void)archive_read_support_format_tar(a);
         (void)archive_read_support_format_empty(a);
         if (archive_read_open(a, s, NULL, feed, NULL) != ARCHIVE_OK)
-            r = s->spent ? spent(err) : no_archive(err, a, "the archive");
+            r = s->spent ? spent(s->budget, err) : no_archive(err, a, "the archive");
         else
             r = put_all(t, a, s, err);
     }

@@ -12,10 +12,12 @@
 
 #include "fetch/tree.h"
 
-/* What an image may take: bytes that come out of its layers, and entries in them. Counted down. */
+/* What an image may take: bytes that come out of its layers, and entries in them. Counted down from what they may at
+ * most. */
 struct layer_budget {
-    uint64_t bytes, entries;
+    uint64_t bytes, entries, max_bytes, max_entries;
 };
+#define LAYER_BUDGET(b, e) ((struct layer_budget){(b), (e), (b), (e)})
 
 /* Applies the layer that is read from `fd` (borrowed). `diff_id`: of the archive; NULL: not to be verified. */
 int layer_apply(struct tree *t, int fd, const char *diff_id, struct layer_budget *budget,

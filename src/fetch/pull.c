@@ -43,11 +43,15 @@ struct pull {
     int lock;
     uint64_t waited_from_ns; /* for another's pull; 0: it did not have to */
 
+    bool platform_known;  /* an index has said it; else the configuration does */
     struct served served; /* the manifest's text */
     struct manifest manifest;
     struct download *downloads; /* one for each blob that is missing */
     size_t n_downloads;
     uint64_t missing_bytes;
+    size_t layers_here; /* from the bottom up, none missing between */
+    bool unpacks;       /* it is unpacked meanwhile, or there is no need to */
+    struct unpacking *unpacking;
 };
 
 /* ------------------------------------------------------------------ one at a time */
@@ -141,6 +145,7 @@ static int resolve(struct pull *p, struct err *err) {
             return err_set(err, ERR_SETUP, -ELOOP, "", "name the image by its own digest",
                            "%.200s: an index in an index, deeper than makes sense", p->brief);
         const struct descriptor next = item->manifest;
+        p->platform_known = item->has_platform;
         r = ask_manifest(p, next.digest, next.size, err);
     }
     return r;
@@ -215,8 +220,16 @@ static uint64_t bytes_here(const struct pull *p) {
     return n;
 }
 
+static bool is_config(const struct pull *p, const struct download *d) {
+    return d->blob == &p->manifest.config;
+}
+
 static int begin_some(struct pull *p, size_t busy, struct err *err) {
     for (size_t i = 0; i < p->n_downloads && busy < AT_ONCE; i++) {
+        /* For all we know it is for another machine, and no layer is wanted. */
+        if (i > 0 && !p->platform_known && is_config(p, &p->downloads[0]) &&
+            p->downloads[0].state != DOWNLOAD_DONE)
+            break;
         if (p->downloads[i].state != DOWNLOAD_IDLE)
             continue;
         int r = download_begin(&p->downloads[i], err);
@@ -238,7 +251,7 @@ static int look_at_all(struct pull *p, struct err *err) {
         int r = download_look(d, err);
         if (r > 0) {
             progress_blob(&p->progress, d->blob, false);
-            r = d->blob == &p->manifest.config ? check_platform(p, err) : 0;
+            r = is_config(p, d) ? check_platform(p, err) : 0;
         } else if (r == 0) {
             busy++;
         }
@@ -246,29 +259,6 @@ static int look_at_all(struct pull *p, struct err *err) {
             return r;
     }
     return busy;
-}
-
-static int download_all(struct pull *p, struct err *err) {
-    size_t done = 0;
-    int busy = 0;
-
-    if (p->n_downloads == 0 || p->downloads[0].blob != &p->manifest.config) {
-        int r = check_platform(p, err);
-        if (r < 0)
-            return r;
-    }
-    while (done < p->n_downloads) {
-        int r = begin_some(p, (size_t)busy, err);
-        r = r < 0 ? r : exchange_wait(&p->registry->exchanger, TICK_MS, err);
-        r = r < 0 ? r : (busy = look_at_all(p, err));
-        if (r < 0)
-            return r;
-        progress_tick(&p->progress, bytes_here(p));
-        done = 0;
-        for (size_t i = 0; i < p->n_downloads; i++)
-            done += p->downloads[i].state == DOWNLOAD_DONE;
-    }
-    return 0;
 }
 
 static int put_manifest(struct pull *p, struct err *err) {
@@ -288,6 +278,69 @@ static int put_manifest(struct pull *p, struct err *err) {
     return r < 0 ? r : blob_commit(w, err);
 }
 
+static const struct download *download_of(const struct pull *p, const char *digest) {
+    for (size_t i = 0; i < p->n_downloads; i++)
+        if (strcmp(p->downloads[i].blob->digest, digest) == 0)
+            return &p->downloads[i];
+    return NULL;
+}
+
+static int not_unpacked(const struct pull *p, int code, const struct err *why, struct err *err) {
+    static const int its_own[] = {EBADMSG, EINVAL,    E2BIG,        EFBIG,  ENOTSUP, ELOOP,
+                                  ENOTDIR, EOVERFLOW, ENAMETOOLONG, ENOENT, EISDIR,  ENOMEM};
+    const char *remedy = "see whether this machine has run out of something, and try again";
+
+    for (size_t i = 0; i < ARRAY_LEN(its_own); i++)
+        if (its_own[i] == -code)
+            remedy = "have it built again, or take another image";
+    return err_set(err, why->kind, code, "", strstr(why->message, "; ") ? NULL : remedy,
+                   "%.120s: %s", p->brief, why->message);
+}
+
+/* Each layer as soon as it is here: what takes longest after the network is done by the time that the last one comes. */
+static int unpack_meanwhile(struct pull *p, struct err *err) {
+    const struct download *d = &p->downloads[0];
+    struct err why = {0};
+    int r = 0;
+
+    if (!p->unpacks && (p->n_downloads == 0 || !is_config(p, d) || d->state == DOWNLOAD_DONE)) {
+        p->unpacks = true;
+        r = unpack_begin(p->store, p->served.digest, p->o->unpack_flags, &p->unpacking, &why);
+    }
+    for (; p->layers_here < p->manifest.n_layers; p->layers_here++) {
+        d = download_of(p, p->manifest.layers[p->layers_here].digest);
+        if (d && d->state != DOWNLOAD_DONE)
+            break;
+    }
+    if (r == 0 && p->unpacking)
+        r = unpack_more(p->unpacking, p->layers_here, &why);
+    return r < 0 ? not_unpacked(p, r, &why, err) : 0;
+}
+
+static int download_all(struct pull *p, struct err *err) {
+    size_t done = 0;
+    int busy = 0;
+
+    if (p->n_downloads == 0 || !is_config(p, &p->downloads[0])) {
+        int r = check_platform(p, err);
+        if (r < 0)
+            return r;
+    }
+    while (done < p->n_downloads) {
+        int r = begin_some(p, (size_t)busy, err);
+        r = r < 0 ? r : exchange_wait(&p->registry->exchanger, TICK_MS, err);
+        r = r < 0 ? r : (busy = look_at_all(p, err));
+        r = r < 0 ? r : unpack_meanwhile(p, err);
+        if (r < 0)
+            return r;
+        progress_tick(&p->progress, bytes_here(p));
+        done = 0;
+        for (size_t i = 0; i < p->n_downloads; i++)
+            done += p->downloads[i].state == DOWNLOAD_DONE;
+    }
+    return 0;
+}
+
 /* ------------------------------------------------------------------ the whole */
 
 /* True if the store has an image of that name; *ret tells of it. */
@@ -305,13 +358,9 @@ static int unpack(struct pull *p, const char *digest, struct unpack_summary *ret
     struct err why = {0};
 
     progress_unpacking(&p->progress);
-    int r = store_unpack(p->store, digest, p->o->unpack_flags, ret, &why);
-    if (r < 0)
-        (void)err_set(err, why.kind, r, "",
-                      strstr(why.message, "; ") ? NULL
-                                                : "have it built again, or take another image",
-                      "%.120s: %s", p->brief, why.message);
-    return r;
+    int r = p->unpacking ? unpack_end(TAKE_PTR(p->unpacking), digest, ret, &why)
+                         : store_unpack(p->store, digest, p->o->unpack_flags, ret, &why);
+    return r < 0 ? not_unpacked(p, r, &why, err) : 0;
 }
 
 static int use_what_is_here(struct pull *p, const char *digest, struct err *err) {
@@ -335,8 +384,8 @@ static int pull_from_registry(struct pull *p, struct err *err) {
 
     r = r < 0 ? r : resolve(p, err);
     r = r < 0 ? r : list_blobs(p, err);
-    r = r < 0 ? r : download_all(p, err);
     r = r < 0 ? r : put_manifest(p, err);
+    r = r < 0 ? r : download_all(p, err);
     r = r < 0 ? r : unpack(p, digest, &summary, err);
     if (r < 0)
         return r;
@@ -355,6 +404,7 @@ static int pull_from_registry(struct pull *p, struct err *err) {
 }
 
 static void done(struct pull *p) {
+    unpack_drop(p->unpacking);
     for (size_t i = 0; i < p->n_downloads; i++)
         download_drop(&p->downloads[i]);
     free(p->downloads);

@@ -50,7 +50,7 @@ json_t *summary_json(const struct unpack_summary *sum) {
     return object;
 }
 
-int summary_write(int dir, const struct unpack_summary *sum, struct err *err) {
+int summary_write(int dir, const struct unpack_summary *sum) {
     json_t *object = summary_json(sum);
     _cleanup_free_ char *text = object ? json_dumps(object, JSON_INDENT(1)) : NULL;
     _cleanup_fd_ int fd =
@@ -58,7 +58,7 @@ int summary_write(int dir, const struct unpack_summary *sum, struct err *err) {
     int r = !text ? -ENOMEM : fd < 0 ? -errno : fd_write_full(fd, text, strlen(text));
 
     json_decref(object);
-    return r < 0 ? err_errno(err, ERR_SETUP, r, "", NULL, "writing " STORE_SUMMARY) : 0;
+    return r;
 }
 
 void summary_read(int dir, const char *path, struct unpack_summary *ret) {

@@ -8,8 +8,8 @@
 
 #include "fetch/unpack.h"
 
-json_t *summary_json(const struct unpack_summary *sum); /* NULL when memory is out */
-int summary_write(int dir, const struct unpack_summary *sum, struct err *err);
+json_t *summary_json(const struct unpack_summary *sum);       /* NULL when memory is out */
+int summary_write(int dir, const struct unpack_summary *sum); /* 0 or -errno */
 /* That of `path` below `dir`; what cannot be read stays as it is. */
 void summary_read(int dir, const char *path, struct unpack_summary *ret);
 

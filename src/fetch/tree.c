@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "image/home.h"
 #include "linux/sys.h"
 
 #include "base/banned.h"
@@ -46,32 +47,37 @@ static int refuse(struct err *err, int code, const char *path, const char *why) 
     return err_set(err, ERR_SETUP, code, "", NULL, "\"%.150s\": %s", path, why);
 }
 
-/* Of errors that the kernel's own words say little about: what it is in the image that it will not have. */
-static const char *peculiar(int code) {
-    switch (code) {
-    case -E2BIG:
-        return "the layers' names lead too far about";
-    case -EOVERFLOW:
-        return "its owner is no id that Linux has";
-    case -EMLINK:
-        return "it has more hard links than the store's file system allows; keep the store on "
-               "another (--store)";
-    case -ENAMETOOLONG:
-        return "its name is longer than the store's file system allows";
-    default:
-        return NULL;
-    }
-}
+/* Of what the kernel says about an entry, that which has a plainer meaning here. `words` NULL: its own will do. */
+static const struct {
+    int code;
+    const char *words, *remedy;
+} meanings[] = {
+    {E2BIG, "the layers' names lead too far about", NULL},
+    {EOVERFLOW, "its owner is no id that Linux has", NULL},
+    {ELOOP, "symbolic links lead to it in circles", NULL},
+    {ENOTDIR, "it lies below what is no directory", NULL},
+    {ENAMETOOLONG, "its name is longer than the store's file system allows", NULL},
+    {EMLINK, "it has more hard links than the store's file system allows",
+     "name a place on another file system with --store"},
+    {EFBIG, "it is larger than the store's file system, or the limit of file sizes, takes",
+     "raise the limit (ulimit -f), or name a place on another file system with --store"},
+    {ENOMEM, "the layers take more memory than unpacking may have", NULL},
+    {ENOSPC, NULL, "make room, with mayfly prune perhaps, or name another place with --store"},
+    {EDQUOT, NULL, "make room, with mayfly prune perhaps, or name another place with --store"},
+    {EROFS, NULL, "name a directory that you may write with --store"},
+    {EIO, NULL, "the disk that the store is on may be failing: see the kernel's log"},
+    {EINVAL, NULL,
+     "the store's file system may not take such names: name another place with --store"},
+    {EILSEQ, NULL,
+     "the store's file system may not take such names: name another place with --store"},
+};
 
-static int failed(struct err *err, int code, const char *path) {
-    if (peculiar(code))
-        return refuse(err, code, path, peculiar(code));
-    const char *remedy =
-        code == -ENOSPC || code == -EDQUOT
-            ? "make room, with mayfly prune perhaps, or name another place with --store"
-            : errno_remedy(code, NULL);
-
-    return err_errno(err, ERR_SETUP, code, "", remedy, "\"%.150s\"", path);
+int tree_failed(struct err *err, int code, const char *path) {
+    for (size_t i = 0; i < ARRAY_LEN(meanings); i++)
+        if (meanings[i].code == -code)
+            return err_set(err, ERR_SETUP, code, "", meanings[i].remedy, "\"%.150s\": %s", path,
+                           meanings[i].words ? meanings[i].words : errno_words(code));
+    return err_errno(err, ERR_SETUP, code, "", errno_remedy(code, NULL), "\"%.150s\"", path);
 }
 
 /* ------------------------------------------------------------------ walking */
@@ -242,7 +248,8 @@ static int clean(const char *path, char out[static PATH_MAX], bool may_be_absolu
     out[0] = '\0';
     if (!*path)
         return refuse(err, -EINVAL, path, "an entry without a name");
-    if (*path == '/' && !may_be_absolute)
+    /* "/" is another way to say "./", and some tools say it. */
+    if (path[strspn(path, "/")] && *path == '/' && !may_be_absolute)
         return refuse(err, -EINVAL, path, "an absolute name has no place in a layer");
     for (const char *p = path; *p;) {
         size_t len = strcspn(p, "/");
@@ -333,7 +340,7 @@ static int take_spot(struct tree *t, const char *path, bool keep_dir, struct spo
     }
     if (r == 0)
         r = marks_set(&t->marks, t->last_inode, s->name, MARK_WRITTEN);
-    return r < 0 ? failed(err, r, path) : 0;
+    return r < 0 ? tree_failed(err, r, path) : 0;
 }
 
 /* ------------------------------------------------------------------ entries */
@@ -374,14 +381,14 @@ int tree_dir(struct tree *t, const char *path, mode_t mode, const struct tree_ow
             return r;
     }
     if (!s.kept && mkdirat(s.dir, s.name, 0700) < 0)
-        return failed(err, -errno, path);
+        return tree_failed(err, -errno, path);
     r = give(t, s.dir, s.name, AT_SYMLINK_NOFOLLOW, o); /* first: it takes bits of the mode away */
     if (r == 0 && fchmodat(s.dir, s.name, usable(t, mode, true), 0) < 0)
         r = -errno;
     if (r == 0)
         r = add_later(t, whole, o->mtime);
     t->sum->directories++;
-    return r < 0 ? failed(err, r, path) : 0;
+    return r < 0 ? tree_failed(err, r, path) : 0;
 }
 
 int tree_file_begin(struct tree *t, const char *path, int *ret_fd, struct err *err) {
@@ -392,7 +399,7 @@ int tree_file_begin(struct tree *t, const char *path, int *ret_fd, struct err *e
         return r;
     int fd = openat(s.dir, s.name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return failed(err, -errno, path);
+        return tree_failed(err, -errno, path);
     *ret_fd = fd;
     t->sum->files++;
     return 0;
@@ -406,11 +413,12 @@ int tree_file_end(struct tree *t, const char *path, int fd, int64_t size, mode_t
 
     if (r == 0 && st.st_size != size && ftruncate(fd, size) < 0) /* a hole at its end */
         r = -errno;
-    if (r == 0)
+    /* It mostly is whose it should be: the journal of the file system is the dearer of the two. */
+    if (r == 0 && (t->as_user || st.st_uid != o->uid || st.st_gid != o->gid))
         r = give(t, fd, "", AT_EMPTY_PATH, o);
     if (r == 0 && (fchmod(fd, usable(t, mode, false)) < 0 || futimens(fd, times) < 0))
         r = -errno;
-    return r < 0 ? failed(err, r, path) : 0;
+    return r < 0 ? tree_failed(err, r, path) : 0;
 }
 
 int tree_symlink(struct tree *t, const char *path, const char *target, const struct tree_owner *o,
@@ -428,7 +436,7 @@ int tree_symlink(struct tree *t, const char *path, const char *target, const str
     if (r == 0 && utimensat(s.dir, s.name, times, AT_SYMLINK_NOFOLLOW) < 0)
         r = -errno;
     t->sum->symlinks++;
-    return r < 0 ? failed(err, r, path) : 0;
+    return r < 0 ? tree_failed(err, r, path) : 0;
 }
 
 int tree_hardlink(struct tree *t, const char *path, const char *target, struct err *err) {
@@ -462,7 +470,7 @@ int tree_hardlink(struct tree *t, const char *path, const char *target, struct e
         return r;
     t->last_stale |= S_ISLNK(st.st_mode);
     t->sum->hardlinks++;
-    return linkat(dir, name, s.dir, s.name, 0) < 0 ? failed(err, -errno, path) : 0;
+    return linkat(dir, name, s.dir, s.name, 0) < 0 ? tree_failed(err, -errno, path) : 0;
 }
 
 int tree_special(struct tree *t, const char *path, struct err *err) {
@@ -568,7 +576,7 @@ int tree_whiteout(struct tree *t, const char *path, struct err *err) {
         r = all ? purge(t, dir) : hide(t, dir, st.st_ino, hidden);
     t->last_stale = true;
     t->sum->whiteouts++;
-    return r < 0 ? failed(err, r, path) : 0;
+    return r < 0 ? tree_failed(err, r, path) : 0;
 }
 
 bool tree_is_bookkeeping(const char *path) {
@@ -637,8 +645,7 @@ int tree_clone(struct tree *t, int from, struct err *err) {
         r = -errno;
     if (r == 0 && !t->as_user && fchownat(t->root, ".", st.st_uid, st.st_gid, 0) < 0)
         r = -errno;
-    return r < 0 ? err_errno(err, ERR_SETUP, r, "", NULL, "linking a tree's files")
-                 : add_later(t, "", st.st_mtim);
+    return r < 0 ? tree_failed(err, r, "/") : add_later(t, "", st.st_mtim);
 }
 
 /* ------------------------------------------------------------------ at the end */
@@ -656,7 +663,14 @@ int tree_need_dir(struct tree *t, const char *path, mode_t mode, struct err *err
     r = parent_of(t, at, WALK_ADD, &dir, &name);
     if (r == 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         r = errno == ENOENT ? make_dir(t, dir, name, whole, mode) : -errno;
-    return r < 0 ? failed(err, r, path) : 0;
+    return r < 0 ? tree_failed(err, r, path) : 0;
+}
+
+int tree_need_workdir(struct tree *t, const char *path, struct err *err) {
+    bool covered = !path || !*path || strncmp(path, "/tmp/", 5) == 0 ||
+                   (strncmp(path, "/home/", 6) == 0 && home_is_free(t->root, "home"));
+
+    return covered ? 0 : tree_need_dir(t, path, 0755, err);
 }
 
 int tree_finish(struct tree *t, struct err *err) {
@@ -675,7 +689,7 @@ int tree_finish(struct tree *t, struct err *err) {
         if (r < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
             continue; /* a later entry took it away */
         if (utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0)
-            return failed(err, -errno, path);
+            return tree_failed(err, -errno, path);
     }
     return 0;
 }

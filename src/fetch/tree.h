@@ -45,6 +45,8 @@ int tree_init(struct tree *t, int root, int trash, struct unpack_summary *sum);
 void tree_done(struct tree *t);
 /* The next layer begins. */
 void tree_next_layer(struct tree *t);
+/* An error about an entry, in words for whoever has the image. Returns `code`. */
+int tree_failed(struct err *err, int code, const char *path);
 /* Sets the directories' times. */
 int tree_finish(struct tree *t, struct err *err);
 
@@ -69,6 +71,9 @@ bool tree_is_bookkeeping(const char *path);
 int tree_whiteout(struct tree *t, const char *path, struct err *err);
 /* Fills the tree with another's directories, and links to its files: what is then put into it is in no other. */
 int tree_clone(struct tree *t, int from, struct err *err);
+/* The directory that a box is to start in, as the config has it ("", NULL: none): not where a box has a file system of
+ * its own, in which it makes it itself, and which images of the same layers share. */
+int tree_need_workdir(struct tree *t, const char *path, struct err *err);
 /* A directory of ours, unless there is something by that name; links on the way are walked inside the tree. */
 int tree_need_dir(struct tree *t, const char *path, mode_t mode, struct err *err);
 

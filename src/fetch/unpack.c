@@ -1,8 +1,8 @@
 /*
  * unpack.c: see unpack.h.
  *
- * Two processes. The parent looks at the manifest, opens the layers, makes the directory, and in the end gives it its
- * name; the child (worker.h), confined, fills it.
+ * Two processes. This one looks at the manifest, opens the layers, makes the directory, and in the end gives it its name;
+ * the other (job.h), confined, fills it, and gets each layer when that is in the store.
  */
 #include "fetch/unpack.h"
 
@@ -16,12 +16,10 @@
 
 #include "base/fd.h"
 #include "fetch/bytecode.h"
-#include "fetch/layer.h"
+#include "fetch/job.h"
 #include "fetch/manifest.h"
 #include "fetch/summary.h"
-#include "fetch/tmp.h"
-#include "fetch/worker.h"
-#include "image/home.h"
+#include "fetch/tree.h"
 #include "image/image_config.h"
 #include "image/index.h"
 
@@ -81,9 +79,10 @@ static int read_image(const struct store *s, const char *manifest_digest, struct
         return err_set(err, ERR_UNSUPPORTED, -ENOTSUP, "", NULL,
                        "the image is for %.40s, not linux", ret->config.os);
     if (ret->config.n_diff_ids != ret->manifest.n_layers)
-        return err_set(err, ERR_SETUP, -EBADMSG, "", NULL,
-                       "the image has %zu layers, and digests of %zu", ret->manifest.n_layers,
-                       ret->config.n_diff_ids);
+        return err_set(
+            err, ERR_SETUP, -EBADMSG, "", NULL,
+            "the manifest and the config do not agree: layers %zu, digests of layers %zu",
+            ret->manifest.n_layers, ret->config.n_diff_ids);
     if (r == 0 && chain_id(&ret->config, ret->chain) < 0)
         r = err_oom(err);
     return r;
@@ -94,111 +93,100 @@ static void done_with(struct image *image) {
     arena_done(&image->arena);
 }
 
-/* ------------------------------------------------------------------ the child */
+/* ------------------------------------------------------------------ the process that fills it */
 
-struct job {
-    const struct image *image;
-    const int *layers; /* descriptors */
-    size_t n_layers;
-    int fs, trash;
+struct unpacking {
+    struct store *store;
+    struct image image;
+    unsigned flags;
+    struct tmp_entry stage;
+    struct job job;
+    size_t given; /* layers */
 };
 
-static struct layer_budget budget_of(const struct image *image) {
-    uint64_t packed = 0;
-
-    for (size_t i = 0; i < image->manifest.n_layers; i++)
-        packed += MIN((uint64_t)image->manifest.layers[i].size, max_bytes);
-    return (struct layer_budget){.bytes = MIN(BASE_BYTES + MAX_RATIO * packed, max_bytes),
-                                 .entries = MAX_ENTRIES};
-}
-
-/* A working directory that is to be made: not where a box has a file system of its own, in which it makes it itself, and
- * which images of the same layers share. */
-static const char *needed_workdir(int root, const struct image_config *c) {
-    const char *dir = c->workdir ? c->workdir : "";
-    bool covered = strncmp(dir, "/tmp/", 5) == 0 ||
-                   (strncmp(dir, "/home/", 6) == 0 && home_is_free(root, "home"));
-
-    return *dir && !covered ? dir : NULL;
-}
-
-/* What a box mounts something on, and what the image's own config wants to start in: other runtimes make them at each
- * run, which a root that is read-only does not let us. */
-static int add_needed(struct tree *t, const struct image *image, struct err *err) {
-    static const struct {
-        const char *path;
-        mode_t mode;
-    } needed[] = {{"dev", 0755}, {"proc", 0755}, {"tmp", 01777}};
-    int r = 0;
-
-    for (size_t i = 0; i < ARRAY_LEN(needed) && r == 0; i++)
-        r = tree_need_dir(t, needed[i].path, needed[i].mode, err);
-    const char *workdir = needed_workdir(t->root, &image->config);
-    if (r == 0 && workdir)
-        r = tree_need_dir(t, workdir, 0755, err);
-    return r;
-}
-
-static int fill(void *context, struct unpack_summary *sum, struct err *err) {
-    const struct job *job = context;
-    struct layer_budget budget = budget_of(job->image);
-    struct tree tree;
-    int r = tree_init(&tree, job->fs, job->trash, sum);
-
-    if (r < 0)
-        return err_errno(err, ERR_SETUP, r, "", NULL, "starting to unpack");
-    for (size_t i = 0; i < job->n_layers && r == 0; i++) {
-        struct err inner = {0};
-        r = layer_apply(&tree, job->layers[i], job->image->config.diff_ids[i], &budget, &inner);
-        if (r < 0)
-            r = err_set(err, inner.kind, r, "", NULL, "layer %zu of %zu (%.19s…): %.360s", i + 1,
-                        job->n_layers, job->image->manifest.layers[i].digest, inner.message);
-    }
-    if (r == 0)
-        r = add_needed(&tree, job->image, err);
-    if (r == 0)
-        r = tree_finish(&tree, err);
-    tree_done(&tree);
-    return r;
-}
-
-/* ------------------------------------------------------------------ the parent */
-
 static int make_at(int dir, const char *name, mode_t mode) {
-    if (mkdirat(dir, name, mode) < 0)
-        return -errno;
-    return openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return mkdirat(dir, name, mode) < 0 || fchmodat(dir, name, mode, 0) < 0 ? -errno : 0;
 }
 
-static int fill_stage(struct store *s, const struct image *image, const struct tmp_entry *stage,
-                      unsigned flags, struct unpack_summary *ret, struct err *err) {
-    int layers[MANIFEST_MAX_LAYERS];
-    struct job job = {.image = image, .layers = layers};
-    _cleanup_fd_ int fs = make_at(stage->fd, STORE_FS, 0755);
-    _cleanup_fd_ int trash = make_at(stage->fd, "trash", 0700);
-    int r = fs < 0 ? fs : trash < 0 ? trash : 0;
+static int start(struct unpacking *u, struct err *err) {
+    const struct manifest *m = &u->image.manifest;
+    struct job_head head = {
+        .kind = JOB_LAYERS, .layers = (uint32_t)m->n_layers, .max_entries = MAX_ENTRIES};
+    const char *workdir = u->image.config.workdir;
+    uint64_t packed = 0;
+    int r = tmp_new_dir(u->store->tmp, "unpack", &u->stage);
 
-    if (r == 0 && fchmod(fs, 0755) < 0)
-        r = -errno;
+    r = r < 0 ? r : make_at(u->stage.fd, STORE_FS, 0755);
+    r = r < 0 ? r : make_at(u->stage.fd, JOB_TRASH, 0700);
     if (r < 0)
-        return store_failed(s, r, "making a directory to unpack in", err);
-    job.fs = fs;
-    job.trash = trash;
-    for (; job.n_layers < image->manifest.n_layers && r == 0; job.n_layers += r == 0) {
-        layers[job.n_layers] = blob_open(s, image->manifest.layers[job.n_layers].digest, err);
-        r = layers[job.n_layers] < 0 ? layers[job.n_layers] : 0;
-    }
-    if (r == 0)
-        r = worker_run(stage->fd, fill, &job, ret, err);
-    (void)str_copy(ret->chain, sizeof(ret->chain), image->chain);
-    while (job.n_layers)
-        (void)close(layers[--job.n_layers]);
-    if (r == 0 && (r = tree_remove(stage->fd, "trash", NULL)) < 0)
-        (void)store_failed(s, r, "tidying up", err);
-    if (r == 0 && !(flags & UNPACK_NO_BYTECODE))
-        bytecode_add(s, stage, ret);
-    return r < 0 ? r : summary_write(stage->fd, ret, err);
+        return store_failed(u->store, r, "making a directory to unpack in", err);
+    for (size_t i = 0; i < m->n_layers; i++)
+        packed += MIN((uint64_t)m->layers[i].size, max_bytes);
+    head.max_bytes = MIN(BASE_BYTES + MAX_RATIO * packed, max_bytes);
+    if (workdir && !str_copy(head.workdir, sizeof(head.workdir), workdir))
+        return err_set(err, ERR_SETUP, -ENAMETOOLONG, "", NULL,
+                       "the config's working directory is longer than a path may be");
+    return job_start(&u->job, u->stage.fd, &head, err);
 }
+
+/* Those that are not given yet, up to `n`: 0, also where it would have to wait and is not to. */
+static int give(struct unpacking *u, size_t n, bool wait, struct err *err) {
+    int r = 1;
+
+    while (r == 1 && u->given < n) {
+        const struct descriptor *d = &u->image.manifest.layers[u->given];
+        struct job_layer layer = {0};
+        _cleanup_fd_ int fd = blob_open(u->store, d->digest, err);
+        if (fd < 0)
+            return fd;
+        (void)str_copy(layer.diff_id, sizeof(layer.diff_id), u->image.config.diff_ids[u->given]);
+        (void)str_copy(layer.digest, sizeof(layer.digest), d->digest);
+        r = job_layer(&u->job, &layer, fd, wait, err);
+        u->given += r == 1;
+    }
+    return MIN(r, 0);
+}
+
+/* The rest of them, and what is made of all. */
+static int fill_stage(struct unpacking *u, struct unpack_summary *ret, struct err *err) {
+    int r = give(u, u->image.manifest.n_layers, true, err);
+
+    r = r < 0 ? r : job_end(&u->job, ret, err);
+    (void)str_copy(ret->chain, sizeof(ret->chain), u->image.chain);
+    if (r == 0 && (r = tree_remove(u->stage.fd, JOB_TRASH, NULL)) < 0)
+        (void)store_failed(u->store, r, "tidying up", err);
+    if (r == 0 && !(u->flags & UNPACK_NO_BYTECODE))
+        bytecode_add(u->store, &u->stage, ret);
+    if (r == 0 && (r = summary_write(u->stage.fd, ret)) < 0)
+        (void)store_failed(u->store, r, "writing " STORE_SUMMARY, err);
+    return r;
+}
+
+void unpack_drop(struct unpacking *u) {
+    if (!u)
+        return;
+    job_drop(&u->job);
+    tmp_drop(u->store->tmp, &u->stage);
+    done_with(&u->image);
+    free(u);
+}
+
+static int new_unpacking(struct store *s, const char *manifest_digest, unsigned flags,
+                         struct unpacking **ret, struct err *err) {
+    struct unpacking *u = calloc(1, sizeof(*u));
+
+    if (!u)
+        return err_oom(err);
+    *u = (struct unpacking){.store = s, .flags = flags, .stage.fd = -1, .job.socket = -1};
+    int r = read_image(s, manifest_digest, &u->image, err);
+    if (r < 0)
+        unpack_drop(u);
+    else
+        *ret = u;
+    return r;
+}
+
+/* ------------------------------------------------------------------ its name */
 
 /* From tmp/ to its name, once all of it is on the disk. */
 static int name_stage(struct store *s, struct tmp_entry *stage, const char *path, struct err *err) {
@@ -234,20 +222,6 @@ static int lock_chain(const struct store *s, const char *hex, char *name, size_t
     }
 }
 
-static int unpack_new(struct store *s, const struct image *image, const char *path, unsigned flags,
-                      struct unpack_summary *ret, struct err *err) {
-    struct tmp_entry stage = {.fd = -1};
-    int r = tmp_new_dir(s->tmp, "unpack", &stage);
-
-    if (r < 0)
-        return store_failed(s, r, "making a directory to unpack in", err);
-    r = fill_stage(s, image, &stage, flags, ret, err);
-    if (r == 0)
-        r = name_stage(s, &stage, path, err);
-    tmp_drop(s->tmp, &stage);
-    return r;
-}
-
 /* Another image of the same layers may want another directory to start in. */
 static void add_workdir(const struct store *s, const char *path, const struct image *image) {
     static const char *const trees[] = {STORE_FS, STORE_BYTECODE};
@@ -259,12 +233,18 @@ static void add_workdir(const struct store *s, const char *path, const struct im
         (void)snprintf(name, sizeof(name), "%s/%s", path, trees[i]);
         _cleanup_fd_ int root =
             openat(s->dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        const char *workdir = root < 0 ? NULL : needed_workdir(root, &image->config);
-        if (!workdir || tree_init(&tree, root, -1, &none) < 0)
+        if (root < 0 || tree_init(&tree, root, -1, &none) < 0)
             continue;
-        (void)tree_need_dir(&tree, workdir, 0755, NULL);
+        (void)tree_need_workdir(&tree, image->config.workdir, NULL);
         tree_done(&tree);
     }
+}
+
+/* What comes after "sha256:". */
+static const char *hex_of(const char *digest) {
+    const char *colon = strchr(digest, ':');
+
+    return colon ? colon + 1 : digest;
 }
 
 /* images/HEX -> ../unpacked/CHAIN; put in place whole. */
@@ -273,7 +253,7 @@ static int link_image(struct store *s, const char *manifest_digest, const char *
     char link[sizeof(STORE_IMAGES) + DIGEST_SIZE], target[sizeof(STORE_UNPACKED) + DIGEST_SIZE + 3];
     char now[sizeof(target)], name[TMP_NAME_SIZE];
 
-    (void)snprintf(link, sizeof(link), STORE_IMAGES "/%s", strchr(manifest_digest, ':') + 1);
+    (void)snprintf(link, sizeof(link), STORE_IMAGES "/%s", hex_of(manifest_digest));
     (void)snprintf(target, sizeof(target), "../" STORE_UNPACKED "/%s", hex);
     ssize_t n = readlinkat(s->dir, link, now, sizeof(now));
     if (n == (ssize_t)strlen(target) && memcmp(now, target, (size_t)n) == 0)
@@ -286,34 +266,88 @@ static int link_image(struct store *s, const char *manifest_digest, const char *
     return 0;
 }
 
+static const char *path_of(const struct unpacking *u, char *ret, size_t size) {
+    (void)snprintf(ret, size, STORE_UNPACKED "/%s", hex_of(u->image.chain));
+    return ret;
+}
+
+/* The tree of its own, unless another has put one there meanwhile. */
+static int settle(struct unpacking *u, bool filled, struct unpack_summary *sum, struct err *err) {
+    char path[sizeof(STORE_UNPACKED) + DIGEST_SIZE];
+    struct stat st;
+
+    (void)path_of(u, path, sizeof(path));
+    if (fstatat(u->store->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        *sum = (struct unpack_summary){.was_there = true};
+        summary_read(u->store->dir, path, sum);
+        add_workdir(u->store, path, &u->image);
+        return 0;
+    }
+    int r = filled ? 0 : start(u, err);
+    r = r < 0 || filled ? r : fill_stage(u, sum, err);
+    return r < 0 ? r : name_stage(u->store, &u->stage, path, err);
+}
+
+static int finish(struct unpacking *u, const char *manifest_digest, bool filled,
+                  struct unpack_summary *sum, struct err *err) {
+    const char *hex = hex_of(u->image.chain);
+    char lock_name[sizeof(STORE_UNPACKED) + DIGEST_SIZE + 8];
+    _cleanup_fd_ int lock = lock_chain(u->store, hex, lock_name, sizeof(lock_name), err);
+    int r = lock < 0 ? lock : settle(u, filled, sum, err);
+
+    r = r < 0 ? r : link_image(u->store, manifest_digest, hex, err);
+    if (lock >= 0)
+        (void)unlinkat(u->store->dir, lock_name, 0);
+    (void)str_copy(sum->chain, sizeof(sum->chain), u->image.chain);
+    return r;
+}
+
 int store_unpack(struct store *s, const char *manifest_digest, unsigned flags,
                  struct unpack_summary *ret, struct err *err) {
-    struct image image = {0};
     struct unpack_summary sum = {0};
-    char path[sizeof(STORE_UNPACKED) + DIGEST_SIZE], lock_name[sizeof(path) + 8];
-    struct stat st;
-    int r = read_image(s, manifest_digest, &image, err);
+    struct unpacking *u = NULL;
+    int r = new_unpacking(s, manifest_digest, flags, &u, err);
 
-    if (r < 0)
-        return done_with(&image), r;
-    const char *hex = strchr(image.chain, ':') + 1;
-    (void)snprintf(path, sizeof(path), STORE_UNPACKED "/%s", hex);
-    _cleanup_fd_ int lock = lock_chain(s, hex, lock_name, sizeof(lock_name), err);
-    r = lock < 0 ? lock : 0;
-    if (r == 0 && fstatat(s->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-        summary_read(s->dir, path, &sum);
-        sum.was_there = true;
-        add_workdir(s, path, &image);
-    } else if (r == 0) {
-        r = unpack_new(s, &image, path, flags, &sum, err);
-    }
-    if (r == 0)
-        r = link_image(s, manifest_digest, hex, err);
-    if (lock >= 0)
-        (void)unlinkat(s->dir, lock_name, 0);
-    (void)str_copy(sum.chain, sizeof(sum.chain), image.chain);
-    done_with(&image);
+    if (r < 0 || !u)
+        return r;
+    r = finish(u, manifest_digest, false, &sum, err);
+    unpack_drop(u);
     if (r == 0 && ret)
         *ret = sum;
+    return r;
+}
+
+/* ------------------------------------------------------------------ beside the download */
+
+int unpack_begin(struct store *s, const char *manifest_digest, unsigned flags,
+                 struct unpacking **ret, struct err *err) {
+    char path[sizeof(STORE_UNPACKED) + DIGEST_SIZE];
+    struct unpacking *u = NULL;
+    int r = new_unpacking(s, manifest_digest, flags, &u, err);
+
+    if (r < 0 || !u)
+        return r;
+    if (faccessat(s->dir, path_of(u, path, sizeof(path)), F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return unpack_drop(u), 0;
+    r = start(u, err);
+    if (r < 0)
+        unpack_drop(u);
+    else
+        *ret = u;
+    return r;
+}
+
+int unpack_more(struct unpacking *u, size_t n, struct err *err) {
+    int r = give(u, n, false, err);
+
+    return r < 0 ? r : job_look(&u->job, err);
+}
+
+int unpack_end(struct unpacking *u, const char *manifest_digest, struct unpack_summary *ret,
+               struct err *err) {
+    int r = fill_stage(u, ret, err);
+
+    r = r < 0 ? r : finish(u, manifest_digest, true, ret, err);
+    unpack_drop(u);
     return r;
 }

@@ -34,4 +34,17 @@ struct unpack_summary {
 int store_unpack(struct store *s, const char *manifest_digest, unsigned flags,
                  struct unpack_summary *ret, struct err *err);
 
+/* The same, while layers are still to come. What is made is in tmp/ and nobody's until the end, when all of them are
+ * there and verified; whatever ends it before leaves nothing. Manifest and configuration have to be in the store. *ret
+ * stays NULL where it is unpacked already. */
+struct unpacking;
+int unpack_begin(struct store *s, const char *manifest_digest, unsigned flags,
+                 struct unpacking **ret, struct err *err);
+/* The first `n` layers are in the store. Does not wait; what has failed by now is an error. */
+int unpack_more(struct unpacking *u, size_t n, struct err *err);
+/* All of them are; frees it. */
+int unpack_end(struct unpacking *u, const char *manifest_digest, struct unpack_summary *ret,
+               struct err *err);
+void unpack_drop(struct unpacking *u); /* accepts NULL */
+
 #endif

@@ -15,11 +15,14 @@ PACKAGE_TEST(what_is_wrong_is_refused_in_one_line_and_leaves_the_store_as_it_was
 PACKAGE_TEST(what_has_no_end_is_refused_in_bounded_memory)
 PACKAGE_TEST(answers_that_are_final_say_what_to_do)
 PACKAGE_TEST(what_fails_for_the_moment_is_tried_again)
+PACKAGE_TEST(the_process_that_reads_layers_has_nothing_else)
+PACKAGE_TEST(layers_are_unpacked_while_others_come)
 PACKAGE_TEST(a_download_that_is_cut_goes_on_where_it_was)
 PACKAGE_TEST(a_pull_that_is_killed_goes_on_where_it_was)
 PACKAGE_TEST(a_pull_that_is_killed_at_any_call_leaves_the_store_right)
 PACKAGE_TEST(a_disk_that_fails_at_any_call_is_said_and_leaves_the_store_right)
 PACKAGE_TEST(a_store_without_room_is_said_and_goes_on_when_there_is_some)
+PACKAGE_TEST(a_disk_that_is_full_at_any_point_is_said_and_leaves_the_store_right)
 PACKAGE_TEST(of_several_pulls_at_once_one_downloads)
 PACKAGE_TEST(a_server_that_falls_silent_is_given_up)
 PACKAGE_TEST(credentials_stay_with_the_registry_when_it_redirects)
@@ -107,11 +110,14 @@ int main(void) {
         cmocka_unit_test(what_has_no_end_is_refused_in_bounded_memory),
         cmocka_unit_test(answers_that_are_final_say_what_to_do),
         cmocka_unit_test(what_fails_for_the_moment_is_tried_again),
+        cmocka_unit_test(the_process_that_reads_layers_has_nothing_else),
+        cmocka_unit_test(layers_are_unpacked_while_others_come),
         cmocka_unit_test(a_download_that_is_cut_goes_on_where_it_was),
         cmocka_unit_test(a_pull_that_is_killed_goes_on_where_it_was),
         cmocka_unit_test(a_pull_that_is_killed_at_any_call_leaves_the_store_right),
         cmocka_unit_test(a_disk_that_fails_at_any_call_is_said_and_leaves_the_store_right),
         cmocka_unit_test(a_store_without_room_is_said_and_goes_on_when_there_is_some),
+        cmocka_unit_test(a_disk_that_is_full_at_any_point_is_said_and_leaves_the_store_right),
         cmocka_unit_test(of_several_pulls_at_once_one_downloads),
         cmocka_unit_test(a_server_that_falls_silent_is_given_up),
         cmocka_unit_test(credentials_stay_with_the_registry_when_it_redirects),

@@ -4,6 +4,8 @@
  */
 #include "layers.h"
 
+#include <archive.h>
+#include <archive_entry.h>
 #include <ftw.h>
 #include <grp.h>
 #include <sys/xattr.h>
@@ -251,7 +253,7 @@ static uint64_t list_tree(const char *dir) {
 /* Applies layers to a tree of its own, without a process of its own: many, quickly. */
 static uint64_t apply(const char *dir, const struct tar_entry *const *layers, size_t n,
                       bool no_openat2) {
-    struct layer_budget budget = {.bytes = 1 << 20, .entries = 1000};
+    struct layer_budget budget = LAYER_BUDGET(1 << 20, 1000);
     struct unpack_summary sum = {0};
     char fs[120], trash[120];
     struct tree tree;
@@ -586,8 +588,8 @@ static void layers_that_are_wrong_are_refused_by_name(void **state) {
     assert_refused(s, &wrong, "digest");
     struct test_image cut = {0}, junk = {0}, bent = {0};
     LAYER(&cut, FILE_("f", "0123456789"), FILE_("g", "g"));
-    cut.layers[0].len = 600;
-    assert_refused(s, &cut, "layer 1 of 1");
+    cut.layers[0].len = 516;
+    assert_refused(s, &cut, "it ends in the middle of a file");
     LAYER(&bent, FILE_("f", "0123456789"), FILE_("g", "g"));
     bent.layers[0].data[1024] = 'G'; /* a header whose checksum is another's */
     assert_refused(s, &bent, "damaged");
@@ -597,13 +599,155 @@ static void layers_that_are_wrong_are_refused_by_name(void **state) {
     store_close(s);
 }
 
+/* umoci insert closes no archive, and calls the root "/". */
+static void what_is_odd_and_clear_is_taken(void **state) {
+    static const struct tar_entry roots[] = {{.type = '5', .name = "/", .mode = 0711},
+                                             {.type = '5', .name = "./", .mode = 0711},
+                                             {.type = '5', .name = ".", .mode = 0711}};
+    struct store *s = open_place(*state);
+
+    for (size_t k = 0; k < ARRAY_LEN(roots); k++) {
+        struct test_image i = {0}, as_file = {0};
+        struct unpack_summary sum;
+        struct tar_entry file = FILE_("f", "0123456789");
+        int fs;
+        file.mode = 0644 - (unsigned)k; /* so that each is another */
+        add_layer(&i, (struct tar_entry[]){roots[k], file, {0}});
+        i.layers[0].len = 512 + 512 + 10;
+        (void)unpack(s, &i, &fs, &sum);
+        assert_string_equal(text_at(fs, "f"), "0123456789");
+        assert_int_equal(stat_at(fs, ".").st_mode & 07777, geteuid() ? 0711 | 0700 : 0711);
+        (void)close(fs);
+        LAYER(&as_file, {.type = '2', .name = roots[k].name, .link = "x"});
+        put_image(s, &as_file);
+        struct err err = {0};
+        assert_int_equal(store_unpack(s, as_file.manifest, UNPACK_NO_BYTECODE, NULL, &err),
+                         -EINVAL);
+        assert_non_null(strstr(err.message, "root can only be a directory"));
+    }
+    store_close(s);
+}
+
+static void what_the_kernel_would_say_is_said_plainly(void **state) {
+    struct store *s = open_place(*state);
+    struct test_image owner = {0}, negative = {0};
+
+    LAYER(&owner, {.type = 'x', .name = "uid", .content = "4294967295"}, FILE_("f", "f"));
+    assert_refused(s, &owner, "\"f\": its owner is no id that Linux has");
+    LAYER(&negative, {.type = 'x', .name = "gid", .content = "99999999999"}, FILE_("f", "f"));
+    assert_refused(s, &negative, "\"f\": its owner is no id that Linux has");
+    static const int codes[] = {E2BIG, EOVERFLOW, ELOOP,  ENOTDIR, ENAMETOOLONG, EMLINK,
+                                EFBIG, ENOMEM,    ENOSPC, EDQUOT,  EROFS,        EIO};
+    for (size_t k = 0; k < ARRAY_LEN(codes); k++) {
+        struct err err = {0};
+        assert_int_equal(tree_failed(&err, -codes[k], "a/b"), -codes[k]);
+        assert_true(strncmp(err.message, "\"a/b\": ", 7) == 0);
+        /* Its own words only where they are people's, and then with what to do. */
+        if (strstr(err.message, strerror(codes[k])))
+            assert_non_null(strstr(err.message, "; "));
+    }
+    store_close(s);
+}
+
+static void append(struct buf *to, const char *packed, size_t len) {
+    buf_add(to, packed, len);
+    assert_false(to->failed);
+}
+
+/* `tar` as gzip has it: in so many members. */
+static void pack(struct buf *to, const struct buf *tar, int members) {
+    for (int k = 0; k < members; k++) {
+        size_t from = tar->len * (size_t)k / (size_t)members,
+               end = tar->len * (size_t)(k + 1) / (size_t)members, used = 0;
+        struct archive *a = archive_write_new();
+        struct archive_entry *e = archive_entry_new();
+        size_t room = (end - from) + 4096;
+        _cleanup_free_ char *packed = malloc(room);
+        assert_true(packed && archive_write_set_format_raw(a) == ARCHIVE_OK &&
+                    archive_write_add_filter_gzip(a) == ARCHIVE_OK &&
+                    archive_write_set_bytes_in_last_block(a, 1) == ARCHIVE_OK &&
+                    archive_write_open_memory(a, packed, room, &used) == ARCHIVE_OK);
+        archive_entry_set_filetype(e, AE_IFREG);
+        assert_int_equal(archive_write_header(a, e), ARCHIVE_OK);
+        assert_int_equal(archive_write_data(a, tar->data + from, end - from), end - from);
+        archive_entry_free(e);
+        assert_int_equal(archive_write_close(a), ARCHIVE_OK);
+        (void)archive_write_free(a);
+        append(to, packed, used);
+    }
+}
+
+/* The digest of the layer would tell as well; but a layer that is damaged is not to be called another's. */
+static void gzip_is_undone_or_refused_whatever_is_wrong_with_it(void **state) {
+    enum { BIG = 3 << 20 };
+    const struct place *p = *state;
+    _cleanup_free_ char *big = malloc(BIG);
+    _cleanup_buf_ struct buf tar = {0};
+    char file[120], path[120];
+    int n = 0;
+
+    assert_non_null(big);
+    for (unsigned k = 0, x = 1; k < BIG; k++)
+        big[k] = (char)((x = x * 1103515245u + 12345u) >> 20 & (k & 1 << 16 ? 0xff : 3));
+    tar_add(&tar,
+            &(struct tar_entry){.type = '0', .name = "big", .content = big, .content_len = BIG});
+    tar_end(&tar);
+    for (int members = 1; members <= 20; members += 19) {
+        _cleanup_buf_ struct buf whole = {0};
+        pack(&whole, &tar, members);
+        for (int wrong = 0; wrong < 12; wrong++) {
+            struct layer_budget budget = LAYER_BUDGET(UINT64_C(8) << 20, 10);
+            struct unpack_summary sum = {0};
+            struct err err = {0};
+            struct stat st;
+            struct tree tree;
+            size_t len = whole.len;
+            (void)snprintf(file, sizeof(file), "%s/layer%d", p->dir, n);
+            (void)snprintf(path, sizeof(path), "%s/fs%d", p->dir, n++);
+            _cleanup_fd_ int fd = open(file, O_CREAT | O_RDWR | O_CLOEXEC, 0644);
+            assert_int_equal(mkdir(path, 0755), 0);
+            _cleanup_fd_ int fs = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            _cleanup_free_ char *bytes = malloc(len + 600);
+            assert_non_null(bytes);
+            memcpy(bytes, whole.data, len);
+            memset(bytes + len, 0, 600);
+            if (wrong == 1) /* filled up with zeros, as tapes are */
+                len += 600;
+            else if (wrong == 2) /* its sum */
+                bytes[len - 8] ^= 1;
+            else if (wrong == 3) /* its length */
+                bytes[len - 1] ^= 1;
+            else if (wrong > 3 && wrong < 8) /* cut: in the sums, or anywhere */
+                len -= wrong == 4 ? 1 : wrong == 5 ? 8 : wrong == 6 ? 9 : len / 3;
+            else if (wrong >= 8)
+                bytes[len / 16 * (size_t)wrong] ^= (char)0x55;
+            assert_int_equal(fd_write_full(fd, bytes, len), 0);
+            assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+            assert_int_equal(tree_init(&tree, fs, -1, &sum), 0);
+            int r = layer_apply(&tree, fd, NULL, &budget, &err);
+            tree_done(&tree);
+            if (wrong < 2) {
+                assert_ok(r, err);
+                st = stat_at(fs, "big");
+                assert_int_equal(st.st_size, BIG);
+                _cleanup_fd_ int got = openat(fs, "big", O_RDONLY | O_CLOEXEC);
+                _cleanup_free_ char *content = malloc(BIG);
+                assert_true(content && fd_read_full(got, content, BIG) == BIG);
+                assert_memory_equal(content, big, BIG);
+            } else if (r != -EBADMSG || !strstr(err.message, "damaged")) {
+                fail_msg("%d members, %d: %d %s", members, wrong, r, err.message);
+            }
+        }
+    }
+}
+
 static void too_much_is_stopped(void **state) {
     const struct place *p = *state;
     char file[120], path[120];
     struct err err = {0};
 
     for (int c = 0; c < 2; c++) {
-        struct layer_budget budget = {.bytes = c ? 1 << 20 : 64 << 10, .entries = c ? 10 : 100};
+        struct layer_budget budget = LAYER_BUDGET(c ? 1 << 20 : 64 << 10, c ? 10 : 100);
         struct unpack_summary sum = {0};
         struct test_image i = {0};
         struct tree tree;
@@ -623,7 +767,8 @@ static void too_much_is_stopped(void **state) {
         assert_int_equal(tree_init(&tree, fs, -1, &sum), 0);
         err_clear(&err);
         assert_int_equal(layer_apply(&tree, fd, NULL, &budget, &err), -EFBIG);
-        assert_non_null(strstr(err.message, "than an image"));
+        assert_non_null(strstr(err.message, c ? "more than 10 files and directories; it may be an"
+                                              : "more than the 64 KiB that an image"));
         assert_true(sum.bytes <= (1 << 18) + 9 && sum.entries <= 10);
         tree_done(&tree);
         (void)close(fd);
@@ -640,7 +785,7 @@ static void time_is_bounded_too(void **state) {
     char name[4000], path[120], file[120];
 
     for (int c = 0; c < 2; c++) {
-        struct layer_budget budget = {.bytes = 1 << 30, .entries = 100000};
+        struct layer_budget budget = LAYER_BUDGET(1 << 30, 100000);
         struct unpack_summary sum = {0};
         struct test_image i = {0};
         struct err err = {0};
@@ -739,6 +884,9 @@ int main(void) {
         TEST(odd_entries_are_made_harmless_and_counted),
         TEST(a_user_gets_a_tree_he_can_use),
         TEST(layers_that_are_wrong_are_refused_by_name),
+        TEST(what_is_odd_and_clear_is_taken),
+        TEST(what_the_kernel_would_say_is_said_plainly),
+        TEST(gzip_is_undone_or_refused_whatever_is_wrong_with_it),
         TEST(too_much_is_stopped),
         TEST(time_is_bounded_too),
         TEST(many_at_once_unpack_once),

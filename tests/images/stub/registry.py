@@ -71,15 +71,15 @@ class Image:
 class Outside(Image):
     """Its layer has a name that leads out of it."""
 
-    def __init__(self):
+    def __init__(self, layer=1):
         super().__init__("outside")
         text = tar({"../outside": b"x"})
-        self.layers[1] = blob(gzip.compress(text, 1, mtime=0))
+        self.layers[layer] = blob(gzip.compress(text, 1, mtime=0))
         config = json.loads(self.config)
-        config["rootfs"]["diff_ids"][1] = digest(text)
+        config["rootfs"]["diff_ids"][layer] = digest(text)
         self.config = blob(json.dumps(config).encode())
         self.document["config"].update(described(self.config, OCI + "config.v1+json"))
-        self.document["layers"][1] = described(self.layers[1], OCI + "layer.v1.tar+gzip")
+        self.document["layers"][layer] = described(self.layers[layer], OCI + "layer.v1.tar+gzip")
 
 
 GOOD = Image("good", large=LARGE)
@@ -191,7 +191,7 @@ class Handler(BaseHTTPRequestHandler):
     def may(self, repository):
         """False once it has answered itself."""
         auth = self.headers.get("Authorization") or ""
-        if repository in ("basic", "redirect"):
+        if repository in ("basic", "basic-slow", "redirect"):
             if self.basic() != "user:pa:ss":
                 self.challenge(repository, "Basic")
                 return False
@@ -310,10 +310,12 @@ def redirected(to):
 ARM6, ARM7 = Image("arm6", "arm", "v6"), Image("arm7", "arm", "v7")
 ATTESTATION = described(b"x", OCI + "manifest.v1+json", platform={"os": "unknown", "architecture": "unknown"},
                         annotations={"vnd.docker.reference.type": "attestation-manifest"})
+OUTSIDE_BELOW = Outside(0)
 MANIFEST_WRONGS = {
     "docker": of(Image("docker", docker=True, layer_type=ROOTFS + "diff.tar.gzip")),
     "plain": of(Image("plain", layer_type=OCI + "layer.v1.tar", pack=False)),
     "outside": of(Outside()),
+    "outside-slow": of(OUTSIDE_BELOW),
     "other-arch": of(Image("other", "s390x")),
     "manifest-lie": lambda h, by: h.reply(200, GOOD.text(), OCI + "manifest.v1+json", Docker_Content_Digest=digest(b"")),
     "by-digest-lie": lambda h, by: h.reply(200, GOOD.text() + b" ", OCI + "manifest.v1+json"),
@@ -392,6 +394,15 @@ def slowly(h, data):
         time.sleep(0 if begin else 0.025)
 
 
+def drip(h, data):
+    h.send_response(200)
+    h.send_header("Content-Length", str(len(data)))
+    h.end_headers()
+    for byte in data[:200]:
+        h.wfile.write(bytes([byte]))
+        time.sleep(0.02)
+
+
 def wrong_range(h, data):
     if not h.headers.get("Range"):
         return h.send_range(data, stop=1 << 20)
@@ -400,6 +411,13 @@ def wrong_range(h, data):
     h.send_header("Content-Range", f"bytes 5-{len(data) - 1}/{len(data)}")
     h.end_headers()
     h.wfile.write(data[5:])
+
+
+def last_late(image, seconds):
+    def answer(h, name):
+        time.sleep(seconds if name == digest(image.layers[1]) else 0)
+        default_blob(h, name)
+    return answer
 
 
 def cut_once(**how):
@@ -421,6 +439,10 @@ BLOB_WRONGS = {
     "redirect-relative": lambda h, name: h.reply(307, b"", Location="/elsewhere/" + name + "?secret=1"),
     "blob-404": large_only(lambda h, d: h.error(404, "BLOB_UNKNOWN", "blob unknown to registry")),
     "slow": large_only(slowly),
+    "basic-slow": large_only(slowly),
+    "last-slow": last_late(GOOD, 1),
+    "outside-slow": last_late(OUTSIDE_BELOW, 3),
+    "drip": large_only(drip),
     "stall": large_only(lambda h, d: (h.send_response(200), h.send_header("Content-Length", str(len(d))),
                                       h.end_headers(), h.wfile.write(d[:5000]), h.wfile.flush(), time.sleep(4))),
 }
