@@ -265,8 +265,8 @@ static int keep_text(struct stage *s, const struct docker_line *l, struct err *e
 
 int step_config(struct stage *s, const struct docker_line *l, struct err *err) {
     struct err inner = {0};
-    const char *said =
-        arena_printf(&s->build->arena, "%s %s", docker_keyword_name(l->keyword), l->text);
+    const char *said = arena_printf(&s->build->arena, "%s %s", docker_keyword_name(l->keyword),
+                                    l->n_flags ? l->said : l->text);
     int r = said ? 0 : err_oom(&inner);
 
     if (r == 0)

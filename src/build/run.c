@@ -183,6 +183,18 @@ static int set_proxies(mayfly_policy *p, const struct build *b, struct err *err)
     return r;
 }
 
+static uint64_t disk_left(const struct build *b) {
+    return b->disk_limit - MIN(b->disk_used, b->disk_limit);
+}
+
+/* What the kernel itself can hold: one file takes no more than all may. */
+static int set_file_size(mayfly_policy *p, const struct build *b, struct err *err) {
+    char limit[40];
+
+    (void)snprintf(limit, sizeof(limit), "fsize=%llu", (unsigned long long)disk_left(b));
+    return set(p, "ulimit", limit, err);
+}
+
 static int fill(mayfly_policy *p, struct stage *s, const struct run *run, struct err *err) {
     const struct build *b = s->build;
     char epoch[64];
@@ -194,6 +206,7 @@ static int fill(mayfly_policy *p, struct stage *s, const struct run *run, struct
     r = r < 0 ? r : set(p, "workdir", run->workdir, err);
     for (int k = 0; k < b->n_limits && r == 0; k++)
         r = set(p, b->limits[k].field, b->limits[k].value, err);
+    r = r < 0 ? r : set_file_size(p, b, err);
     /* What the image sets wins. */
     r = r < 0 ? r : set_home(p, s, run->user, err);
     r = r < 0 ? r : set_proxies(p, b, err);
@@ -290,6 +303,12 @@ static int either(int a, int b) {
     return fd;
 }
 
+/* Ended by the limit of one file, or a shell tells of a command that was. */
+static bool is_cut(const mayfly_result *result) {
+    return (result->outcome == MAYFLY_SIGNALED && result->signal == SIGXFSZ) ||
+           (result->outcome == MAYFLY_EXITED && result->exit_code == 128 + SIGXFSZ);
+}
+
 static int over_quota(struct build *b, struct err *err) {
     char limit[32];
 
@@ -307,7 +326,7 @@ static int run_box(struct build *b, const mayfly_policy *p, int written, struct 
     sigset_t before;
     uint64_t bytes = 0;
     _cleanup_fd_ int signals = watch_signals(&before);
-    int r = quota_begin(&quota, written, b->disk_limit - MIN(b->disk_used, b->disk_limit), err);
+    int r = quota_begin(&quota, written, disk_left(b), err);
     _cleanup_fd_ int cancel = r < 0 ? -1 : either(signals, quota.full_fd);
     const struct mayfly_input input = {.stdout_fd = b->quiet ? 0 : STDERR_FILENO,
                                        .stderr_fd = b->quiet ? 0 : STDERR_FILENO,
@@ -322,7 +341,7 @@ static int run_box(struct build *b, const mayfly_policy *p, int written, struct 
         end_output(b, &result->out);
         end_output(b, &result->err);
         warn(b, result);
-        r = over < 0 ? over_quota(b, err) : judge(b, result, err);
+        r = over < 0 || is_cut(result) ? over_quota(b, err) : judge(b, result, err);
         if (r < 0 && b->quiet)
             (void)fprintf(stderr, "%s%s", result->out.data, result->err.data);
     }
