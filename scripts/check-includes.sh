@@ -18,8 +18,8 @@ declare -A may=(
     [json]="mayfly.h"
     [cli]="json mayfly.h"
     # What is offered to language models, and by what protocol.
-    [tool]="json mayfly.h"
-    [mcp]="tool json mayfly.h"
+    [tool]="runlog json mayfly.h"
+    [mcp]="tool runlog json mayfly.h"
     [delegate]=""
     [libc]=""
     [fetch]="image linux mayfly.h"

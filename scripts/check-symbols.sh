@@ -13,7 +13,7 @@ forbidden+='|v?[fd]?printf|puts|fputs|fputc|putchar|fopen|fdopen|fclose|fwrite|f
 forbidden+='|fflush|perror|stdin|stdout|stderr|opendir|readdir|exit|atexit|syslog'
 forbidden+='|getpw[a-z_]*|getgr[a-z_]*|setenv|putenv|pthread_[a-z_]*|json_[a-z_]*|seccomp_[a-z_]*'
 bad=0
-for object in box/ops box/inside box/evidence box/walk linux/bpf linux/procfs; do
+for object in box/ops box/ops_tree box/inside box/evidence box/walk linux/bpf linux/procfs; do
     file=$build/obj/src/$object.o
     [ -e "$file" ] || { echo "check-symbols: $file is not there; run make" >&2 && exit 2; }
     found=$(nm --undefined-only --format=posix "$file" | cut -d' ' -f1 |

@@ -1,14 +1,16 @@
 /*
  * ops.h: the executor: one row in, system calls out.
  *
- * ops.c holds the rows that are executed in the child; it may not allocate, lock
- * or print, for the child is a fork of a program that may have threads (a script
- * checks its symbols). host_ops.c holds the supervisor's rows. What a row needs
+ * ops.c and ops_tree.c hold the rows that are executed in the child; they may not
+ * allocate, lock or print, for it is a fork of a program that may have threads (a
+ * script checks their symbols). host_ops.c holds the supervisor's rows. What a row needs
  * beyond its own arguments, and what it leaves behind, is in the op_ctx, which
  * lives in the box.
  */
 #ifndef MAYFLY_BOX_OPS_H
 #define MAYFLY_BOX_OPS_H
+
+#include <errno.h>
 
 #include "base/clock.h"
 #include "linux/host.h"
@@ -54,6 +56,15 @@ void op_ctx_init(struct op_ctx *ctx, const struct host *host);
 
 /* Executes one row in the child (APART, INSIDE, PIVOT, SEAL). 0 or -errno with ctx->step. */
 int op_run(const struct op *op, struct op_ctx *ctx);
+/* One of those that make the tree of files. */
+int op_run_tree(const struct op *op, struct op_ctx *ctx);
+/* For calls that return -1 and set errno: 0, or -errno and the call's name is kept. */
+static inline int op_check(struct op_ctx *ctx, long r, const char *step) {
+    if (r >= 0)
+        return 0;
+    ctx->step = step;
+    return -errno;
+}
 /* Executes one row in the supervisor (HOST, OUTSIDE). The same; err is filled only where -errno would not say enough. */
 struct err;
 int op_run_host(const struct op *op, struct op_ctx *ctx, struct err *err);

@@ -150,6 +150,9 @@ static int command(int argc, char **argv) {
 int main(int argc, char **argv) {
     open_standard_fds();
     (void)signal(SIGPIPE, SIG_IGN);
+    (void)signal(
+        SIGXFSZ,
+        SIG_IGN); /* a file that may not be so large is told of, as one that does not fit */
     int status = command(argc, argv), written = flush_output();
     return written ? written : status;
 }

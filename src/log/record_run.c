@@ -136,7 +136,7 @@ int record_run(int argc, char **argv) {
     struct err err = {0};
     _cleanup_buf_ struct buf text = {0};
     char note[256] = "";
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGXFSZ};
 
     for (size_t i = 0; i < ARRAY_LEN(ignored); i++)
         (void)signal(ignored[i], SIG_IGN);

@@ -168,6 +168,8 @@ static int open_file(struct append *a, int create) {
                          "name a file that can be written with --log=FILE", "run log: %s", file);
     if (!S_ISREG(st.st_mode))
         return bad_file(a->err, file, "is no regular file", NULL);
+    if (st.st_uid != geteuid())
+        return bad_file(a->err, file, "belongs to another user", "name a file of your own");
     if (st.st_mode & 077)
         return bad_file(a->err, file, "may be read or written by others, and has code in it",
                         "chmod 600 it");

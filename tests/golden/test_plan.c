@@ -196,6 +196,41 @@ static void rows_missing(const struct plan *a, const struct plan *b, const char 
     }
 }
 
+/* What files in and out add to a run, over a rootfs without and with the places for them; nothing of it is in a run without
+ * files. */
+static void files_add_their_rows(void **unused) {
+    struct host *host = calloc(1, sizeof(*host));
+    struct policy *policy = python_policy(), *plain = python_policy();
+    struct buf text = {0};
+    struct err err = {0};
+
+    (void)unused;
+    assert_non_null(host);
+    root_v2(host);
+    if (policy_add_file(policy, "a/b.csv", "1,2\n", 4, &err) < 0 ||
+        policy_add_file(policy, "a/c.csv", "x", 1, &err) < 0 ||
+        policy_set(policy, "out", "-", &err) < 0)
+        fail_msg("%s", err.message);
+    struct plan *without = make(plain, host), *with = make(policy, host), *placed = NULL;
+    const struct plan_image has_places = {.has_home = true, .has_in = true, .has_out = true};
+    if (plan_make(policy, host, &has_places, &placed, &err) < 0)
+        fail_msg("%s", err.message);
+    buf_puts(&text, "files:\n");
+    rows_missing(with, without, "+", &text);
+    rows_missing(without, with, "-", &text);
+    buf_puts(&text, "\nover a rootfs with /in and /out:\n");
+    rows_missing(placed, with, "+", &text);
+    rows_missing(with, placed, "-", &text);
+    compare("plan_files", text.data);
+    buf_done(&text);
+    plan_free(placed);
+    plan_free(with);
+    plan_free(without);
+    policy_free(plain);
+    policy_free(policy);
+    free(host);
+}
+
 static void each_control_off_takes_its_rows_away_and_what_needs_them(void **unused) {
     const char *argv[] = {"true", NULL};
     struct host *host = calloc(1, sizeof(*host));
@@ -391,6 +426,7 @@ int main(void) {
         cmocka_unit_test(root_on_a_hybrid_host),
         cmocka_unit_test(a_user_with_subordinate_ids),
         cmocka_unit_test(a_user_with_nothing_and_no_landlock),
+        cmocka_unit_test(files_add_their_rows),
         cmocka_unit_test(each_control_off_takes_its_rows_away_and_what_needs_them),
         cmocka_unit_test(every_row_names_its_reason),
         cmocka_unit_test(seccomp_is_the_last_thing_the_payload_does),

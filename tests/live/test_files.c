@@ -8,7 +8,7 @@
 #include <ftw.h>
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/statvfs.h>
+#include <sys/resource.h>
 
 #include "live/live.h"
 
@@ -266,7 +266,7 @@ static void files_come_back_whatever_ended_the_run(void **unused) {
     char code[400];
 
     (void)unused;
-    (void)snprintf(timeout, sizeof(timeout), "%dms", (int)(700 * live_slow()));
+    (void)snprintf(timeout, sizeof(timeout), "%dms", (int)(200 + 500 * live_slow()));
     (void)snprintf(code, sizeof(code), "%stime.sleep(100)", write);
     mayfly_result *r = live_python(code, "out", "-", "timeout", timeout, NULL);
     live_expect(r, MAYFLY_TIMED_OUT, 124);
@@ -456,6 +456,29 @@ static void a_full_disk_loses_the_file_and_says_so(void **state) {
     mayfly_result_free(r);
 }
 
+/* `ulimit -f` of the caller's: a file that is too large for it is no reason to die. */
+static void a_limit_of_the_callers_loses_the_file_and_says_so(void **state) {
+    const char *argv[] = {"python",
+                          "--out",
+                          *state,
+                          "-c",
+                          "open('/out/a', 'wb').write(bytes(1 << 20))\n"
+                          "open('/out/b', 'w').write('b')\n",
+                          NULL};
+    struct rlimit old, low;
+
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    low = (struct rlimit){65536, old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+    struct live_output *o = live_program(argv, -1);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    if (o->exit_code != 0 || !strstr(o->err, "not brought back: /out/a: File too large\n"))
+        fail_msg("%d: %s", o->exit_code, o->err);
+    free(o);
+    assert_holds(in(*state, "b"), "b");
+    assert_int_equal(live_count_dir(*state), 3);
+}
+
 /* ------------------------------------------------------------------ how it is said */
 
 static void the_program_says_what_it_left_and_json_has_it_all(void **state) {
@@ -607,6 +630,7 @@ int main(void) {
         cmocka_unit_test(a_hundred_thousand_files_are_bounded_and_counted),
         cmocka_unit_test(nobody_changes_a_file_while_it_is_copied),
         IN_PLACE(a_full_disk_loses_the_file_and_says_so),
+        IN_PLACE(a_limit_of_the_callers_loses_the_file_and_says_so),
         IN_PLACE(the_program_says_what_it_left_and_json_has_it_all),
         IN_PLACE(a_rootfs_without_the_places_gets_them_over_it),
         cmocka_unit_test(nothing_is_left_of_a_run_with_files),

@@ -525,6 +525,85 @@ static void a_rotation_that_was_cut_short_is_gone_on_with(void **state) {
     assert_int_equal(r.gaps, 0);
 }
 
+/* A writer died after it had written off a file, before it removed it; and what is written off is not looked for. */
+static void a_file_that_was_written_off_and_is_still_there_does_no_harm(void **state) {
+    const struct place *p = *state;
+    struct runlog *log = open_log(p->file, 4096, 1);
+    char kept[4200], *first = NULL;
+    size_t len = 0;
+
+    rotated_name(p->file, 1, kept);
+    for (int i = 0; i < 100 && !(first && access(kept, F_OK) < 0); i++) {
+        if (!first && access(kept, F_OK) == 0)
+            first = slurp(kept, &len);
+        write_run(log, "x", NULL);
+    }
+    runlog_close(log);
+    assert_non_null(first);
+    assert_int_equal(access(kept, F_OK), -1); /* just pruned */
+    struct verify_report r = verify(p->file);
+    if (!r.whole || r.first < 2)
+        fail_msg("from %llu: %s", (unsigned long long)r.first, r.fault);
+    spit(kept, first, len);
+    r = verify(p->file);
+    if (!r.whole || r.first != 1)
+        fail_msg("from %llu: %s", (unsigned long long)r.first, r.fault);
+    free(first);
+}
+
+static void a_line_longer_than_any_is_passed_over_and_told(void **state) {
+    const struct place *p = *state;
+    enum { LARGE = 5 << 20 };
+    char *text = malloc(LARGE);
+    struct line_reader reader = {.fd = -1};
+    const char *line;
+    size_t len;
+    bool complete;
+
+    assert_non_null(text);
+    memset(text, 'x', LARGE);
+    text[LARGE - 2] = '\n';
+    text[LARGE - 1] = 'y';
+    spit(p->file, text, LARGE);
+    reader.fd = open(p->file, O_RDONLY | O_CLOEXEC);
+    assert_int_equal(line_next(&reader, &line, &len, &complete), -EFBIG);
+    assert_int_equal(line_next(&reader, &line, &len, &complete), 1);
+    assert_int_equal(len, 1);
+    assert_false(complete);
+    line_reader_done(&reader);
+    (void)close(reader.fd);
+    spit(p->file, text, LARGE - 2); /* and without an end */
+    reader = (struct line_reader){.fd = open(p->file, O_RDONLY | O_CLOEXEC)};
+    assert_int_equal(line_next(&reader, &line, &len, &complete), -EFBIG);
+    assert_int_equal(line_next(&reader, &line, &len, &complete), 0);
+    line_reader_done(&reader);
+    (void)close(reader.fd);
+    assert_int_equal(unlink(p->file), 0);
+    write_runs(p->file, 2);
+    FILE *f = fopen(p->file, "ae");
+    assert_non_null(f);
+    assert_int_equal(fwrite(text, 1, LARGE - 1, f), LARGE - 1);
+    assert_int_equal(fclose(f), 0);
+    is_broken(p->file, "line 3: is longer than any record");
+    free(text);
+}
+
+static void a_writer_that_was_stopped_does_not_hold_the_others_for_ever(void **state) {
+    const struct place *p = *state;
+    struct log_head head;
+    struct err err = {0};
+    int first = -1, second = -1;
+
+    assert_int_equal(head_lock(p->file, true, 0, &first, &head, &err), 0);
+    assert_false(head.there);
+    assert_int_equal(head_lock(p->file, true, 5, &second, &head, &err), -EBUSY);
+    assert_non_null(strstr(err.message, "look who holds it"));
+    fd_close(&first);
+    err_clear(&err);
+    assert_int_equal(head_lock(p->file, false, 0, &second, &head, &err), 0);
+    fd_close(&second);
+}
+
 /* ------------------------------------------------------------------ what cannot be written */
 
 static void refuse_target(const char *file, const char *why) {
@@ -548,6 +627,11 @@ static void a_log_that_cannot_be_written_is_told_before_and_nothing_is_made(void
     refuse_target(p->dir, "Is a directory");
     spit(p->file, "precious\n", 9);
     refuse_target(p->file, "holds something else than a run log");
+    if (geteuid() == 0) {
+        assert_int_equal(chown(p->file, 1, 1), 0);
+        refuse_target(p->file, "belongs to another user");
+        assert_int_equal(chown(p->file, 0, 0), 0);
+    }
     assert_int_equal(chmod(p->file, 0644), 0);
     refuse_target(p->file, "chmod 600");
     assert_int_equal(unlink(p->file), 0);
@@ -706,6 +790,43 @@ static void a_spike_is_what_chance_does_not_make(void **unused) {
     assert_int_equal(s.all.runs, 119);
 }
 
+static void sums_are_shown_by_the_hour(void **unused) {
+    struct sum s;
+    char *text = NULL;
+    size_t len;
+    FILE *to = open_memstream(&text, &len);
+
+    (void)unused;
+    assert_non_null(to);
+    sum_init(&s, INT64_C(1795999106000));
+    add_runs(&s, 30, 100, "exited", 0, false, 0);
+    add_runs(&s, 1, 10, "exited", 0, false, 0);
+    add_runs(&s, 0, 10, "timed_out", 124, true, 0);
+    sum_print(&s, to);
+    assert_int_equal(fclose(to), 0);
+    const char *const lines[] = {
+        "2026-11-29 23:00         10         0.0%         0.0%         0.0%\n",
+        "2026-11-30 00:00         10       100.0%       100.0%         0.0%  SPIKE: timed out  "
+        "SPIKE: "
+        "failed\n",
+        "7 days before           100         0.0%         0.0%         0.0%\n",
+        "A share far above the usual one",
+    };
+    for (size_t i = 0; i < ARRAY_LEN(lines); i++)
+        if (!strstr(text, lines[i]))
+            fail_msg("no %s in\n%s", lines[i], text);
+    free(text);
+    json_t *o = sum_json(&s);
+    const json_t *hours = json_object_get(o, "hours"), *last = json_array_get(hours, 1);
+    assert_int_equal(json_array_size(hours), 2);
+    assert_string_equal(json_string_value(json_object_get(last, "hour")),
+                        "2026-11-30T00:00:00.000Z");
+    assert_int_equal(json_integer_value(json_object_get(last, "timedOut")), 10);
+    assert_int_equal(json_array_size(json_object_get(last, "spikes")), 2);
+    assert_int_equal(json_integer_value(json_object_get(json_object_get(o, "all"), "runs")), 120);
+    json_decref(o);
+}
+
 static void counters_are_in_prometheus_format(void **unused) {
     struct sum s;
     char *text = NULL;
@@ -831,10 +952,14 @@ int main(void) {
         IN_PLACE(many_writers_lose_nothing_and_rotation_goes_on),
         IN_PLACE(what_is_pruned_is_written_off_and_what_is_taken_is_not),
         IN_PLACE(a_rotation_that_was_cut_short_is_gone_on_with),
+        IN_PLACE(a_file_that_was_written_off_and_is_still_there_does_no_harm),
+        IN_PLACE(a_line_longer_than_any_is_passed_over_and_told),
+        IN_PLACE(a_writer_that_was_stopped_does_not_hold_the_others_for_ever),
         IN_PLACE(a_log_that_cannot_be_written_is_told_before_and_nothing_is_made),
         IN_PLACE(a_full_disk_takes_no_half_line),
         IN_PLACE(the_journal_gets_fields_as_it_wants_them),
         cmocka_unit_test(a_spike_is_what_chance_does_not_make),
+        cmocka_unit_test(sums_are_shown_by_the_hour),
         cmocka_unit_test(counters_are_in_prometheus_format),
         cmocka_unit_test(flags_are_taken_or_refused_in_words),
         cmocka_unit_test(times_are_read_as_they_are_written),
