@@ -15,6 +15,7 @@ parsers="
     linux/bpf linux/cgroup linux/idmap linux/procfs
     box/protocol
     runlog/record runlog/files log/asked
+    mcp/jsonrpc mcp/session
     lib/hints lib/hints_calls lib/hints_words lib/last_words
 "
 b=build/coverage

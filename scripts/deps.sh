@@ -5,7 +5,7 @@
 # a password. Otherwise the one command that helps is printed, and the status is 1. With nothing
 # missing this takes some milliseconds and touches nothing.
 #
-# Usage: scripts/deps.sh SET...      sets: build, test, package, lint, fuzz
+# Usage: scripts/deps.sh SET...      sets: build, test, package, lint, fuzz, npm
 # shellcheck disable=SC2034,SC2086 # sets are looked up by name, and are lists of words
 set -euo pipefail
 
@@ -14,6 +14,7 @@ build="gcc libarchive-dev libc6-dev libcurl4-openssl-dev libjansson-dev libmicro
 test="buildah bzip2 curl gcc iproute2 libc6-dev libcmocka-dev libsystemd-dev openssl python3 skopeo strace uidmap umoci user-mode-linux xz-utils zstd"
 package="binutils dpkg-dev g++ mmdebstrap pkg-config"
 fuzz="clang libclang-rt-dev"
+npm="npm" # where it is not there from elsewhere
 lint="clang clang-format clang-tidy cppcheck mandoc shellcheck"
 
 # Optional where Debian has it: what undoes gzip some times as fast.
@@ -29,7 +30,7 @@ esac
 wanted=
 for set in "$@"; do
     case $set in
-        build | test | package | lint | fuzz) wanted+=" ${!set}" ;;
+        build | test | package | lint | fuzz | npm) wanted+=" ${!set}" ;;
         *) echo "deps: no set called $set" >&2 && exit 2 ;;
     esac
 done

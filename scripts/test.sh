@@ -6,12 +6,13 @@
 #   live                  here as root, as a user without and with subordinate ids;
 #                         or, called by a user, as that user
 #   images                here: stores, registries and unpacking, in directories of their own; in part as a user too
+#   mcp                   here: the tool of language models, called by others' clients too
 #   package               here: what is installed, and as Debian packages in a bare Debian (root)
 #   hosts                 the live tests again on a pure cgroup v2 kernel: as root, as a user
 #                         with a delegated subtree, as a user without; and, on a Debian that
 #                         systemd has booted, as two users who are logged in
 #
-# MAYFLY_MUST_RUN=root,userns,cgroup1,cgroup2 names what must not be skipped: where a laptop may
+# MAYFLY_MUST_RUN=root,userns,cgroup1,cgroup2,npm names what must not be skipped: where a laptop may
 # lack a kind of host, in CI its absence is a failure. The tests read the variable as well, less
 # what the host that they run on is not.
 #
@@ -191,6 +192,7 @@ for suite in "$@"; do
         unit | golden | fault | package) on "$suite" "$suite" "root userns" ;;
         fuzz) fuzz ;;
         images) images ;;
+        mcp) on "mcp" mcp "root userns npm" ;;
         live) live ;;
         hosts) hosts_end ;;
         *) echo "test.sh: no suite called $suite" >&2 && exit 2 ;;

@@ -5,7 +5,7 @@
 
 _mayfly() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev='' flag='' command='' i word at
-    local commands='python run plan pull images import build export inspect rmi prune doctor log gc version help'
+    local commands='python run plan pull images import build export inspect rmi prune mcp doctor log gc version help'
     local with_file='--policy --env-file'
     local with_dir='--rootfs --cgroup-parent --store --out'
     local with_path='--volume -v --mount --file'
@@ -14,6 +14,7 @@ _mayfly() {
         -u --hostname --network --cap-drop --security-opt --image
         --entrypoint --pull --log-code --log-size --log-keep'
     local switches='--read-only --build --interactive -i --attest --json --log --stats --init --rm --help'
+    local mcp=' --http --token-file --allow-host --allow-origin --allow-run --max-boxes'
     local all="$with_file $with_dir $with_path $with_value $switches"
 
     COMPREPLY=()
@@ -36,6 +37,7 @@ _mayfly() {
                 case $word in
                     plan) at=planned ;;
                     help) at=end ;;
+                    mcp) all+=$mcp switches+=' --allow-run' at=flags ;;
                     *) at=flags ;;
                 esac
                 ;;
@@ -69,7 +71,7 @@ _mayfly() {
         box) compopt -o default 2>/dev/null ;;
         flags)
             case $command in
-                python | run) ;;
+                python | run | mcp) ;;
                 pull) _mayfly_images "$cur" '--platform --missing --plain-http --tls-verify --retry --retry-delay --stall-timeout --speed-limit --config --no-bytecode --quiet -q --json --store --help' && return ;;
                 images) mapfile -t COMPREPLY < <(compgen -W '--quiet -q --json --store --help' -- "$cur") && return ;;
                 import) _mayfly_words "$cur" '--tag -t --platform --no-bytecode --json --store --help' && return ;;
@@ -118,7 +120,7 @@ _mayfly_images() {
 _mayfly_value() {
     local values=''
     case $1 in
-        --policy | --env-file) compopt -o filenames 2>/dev/null
+        --policy | --env-file | --token-file) compopt -o filenames 2>/dev/null
             mapfile -t COMPREPLY < <(compgen -f -- "$2") && return ;;
         --image) _mayfly_images "$2" '' && return ;;
         --log-code) values='full digest none' ;;

@@ -2,8 +2,8 @@
 #
 # tests/package/test_manual.c compares the flags with the program's own table.
 
-set -l commands python run plan pull images import build export inspect rmi prune doctor log gc version help
-set -l runs '__fish_seen_subcommand_from python run'
+set -l commands python run plan pull images import build export inspect rmi prune mcp doctor log gc version help
+set -l runs '__fish_seen_subcommand_from python run mcp'
 
 complete -c mayfly -f
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -l version -d 'Print the version'
@@ -18,13 +18,14 @@ complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a export -d '
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a inspect -d 'Say what the store knows of images'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a rmi -d 'Remove images'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a prune -d 'Remove what no image needs'
+complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a mcp -d 'Offer boxes to language models'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'Say what this host can put in force'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a log -d 'Show the run log'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a gc -d 'Collect what killed runs left behind'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a version -d 'Print the version'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a help -d 'The flags of a command'
 complete -c mayfly -n '__fish_seen_subcommand_from plan; and not __fish_seen_subcommand_from python run' -a 'python run'
-complete -c mayfly -n '__fish_seen_subcommand_from help' -a "python run plan pull images import build export inspect rmi prune doctor log gc version"
+complete -c mayfly -n '__fish_seen_subcommand_from help' -a "python run plan pull images import build export inspect rmi prune mcp doctor log gc version"
 complete -c mayfly -s h -l help -d 'The flags, with their defaults'
 complete -c mayfly -n '__fish_seen_subcommand_from doctor gc python run' -l json -d 'Print JSON'
 complete -c mayfly -n '__fish_seen_subcommand_from doctor' -l verbose -d 'Say it of what is in order too'
@@ -81,6 +82,13 @@ complete -c mayfly -n '__fish_seen_subcommand_from build' -x -a '(__fish_complet
 complete -c mayfly -n '__fish_seen_subcommand_from export' -s o -l output -r -F -d 'Where to write it'
 complete -c mayfly -n '__fish_seen_subcommand_from rmi prune' -s f -l force -d 'Accepted'
 complete -c mayfly -n '__fish_seen_subcommand_from run pull export inspect rmi' -a "(mayfly images 2>/dev/null | sed '1d; s/ .*//; /^</d')" -d 'Image'
+
+complete -c mayfly -n '__fish_seen_subcommand_from mcp' -l http -x -d 'Serve by HTTP at this address'
+complete -c mayfly -n '__fish_seen_subcommand_from mcp' -l token-file -r -F -d 'What clients have to show'
+complete -c mayfly -n '__fish_seen_subcommand_from mcp' -l allow-host -x -d 'A name it may be asked for by'
+complete -c mayfly -n '__fish_seen_subcommand_from mcp' -l allow-origin -x -d 'A web page that may ask'
+complete -c mayfly -n '__fish_seen_subcommand_from mcp' -l allow-run -d 'Offer any program of the image'
+complete -c mayfly -n '__fish_seen_subcommand_from mcp' -l max-boxes -x -d 'Boxes at once (4)'
 
 # What is not a flag names files: the program, and its arguments.
 complete -c mayfly -n $runs -F

@@ -54,7 +54,13 @@ _mayfly_flags() {
         '(- *)'{-h,--help}'[the flags, with their defaults]'
     )
     # What follows the first word that is no flag is the box's: it is completed as files.
-    if [[ $1 = python ]]; then
+    if [[ $1 = mcp ]]; then
+        _arguments -s -S "$flags[@]" '--http=[serve by HTTP at this address]:address:' \
+            '--token-file=[what clients have to show]:file:_files' \
+            '*--allow-host=[a name it may be asked for by]:name:' \
+            '*--allow-origin=[a web page that may ask]:origin:' \
+            '--allow-run[offer any program of the image]' '--max-boxes=[boxes at once]:number (4):'
+    elif [[ $1 = python ]]; then
         _arguments -s -S "$flags[@]" '(1)-c[the code]:code:' '1:program:_files' '*::argument:_files'
     else
         _arguments -s -S "$flags[@]" '1:image, or command in the box:_mayfly_images' '*::argument:_files'
@@ -80,6 +86,7 @@ _mayfly() {
         'inspect:say what the store knows of images'
         'rmi:remove images'
         'prune:remove what no image needs'
+        'mcp:offer boxes to language models'
         'doctor:say what this host can put in force'
         'log:show the run log'
         'gc:collect what killed runs left behind'
@@ -92,7 +99,7 @@ _mayfly() {
         command) _describe command commands ;;
         rest)
             case $line[1] in
-                python | run) _mayfly_flags $line[1] ;;
+                python | run | mcp) _mayfly_flags $line[1] ;;
                 plan)
                     if ((CURRENT == 2)); then
                         compadd python run

@@ -25,13 +25,17 @@ static const struct front_flag flags[] = {
 };
 
 void help_mcp(const struct command *self) {
+    char flag[64];
+
     (void)printf("mayfly %s %s\n\n%s. Flags, with their defaults; limits hold for each call:\n\n",
                  self->name, self->usage, self->summary);
     help_fields();
     (void)printf("\nthe program's own:\n");
     help_sources();
-    for (const struct front_flag *f = flags; f->flag; f++)
-        help_line(f->flag, f->metavar, f->help);
+    for (const struct front_flag *f = flags; f->flag; f++) {
+        (void)snprintf(flag, sizeof(flag), "    %s", f->flag);
+        help_line(flag, f->metavar, f->help);
+    }
     (void)printf("\nFor a client's configuration: {\"mcpServers\": {\"mayfly\": {\"command\": "
                  "\"mayfly\", \"args\": [\"mcp\"]}}}\n");
 }

@@ -127,8 +127,9 @@ static int each(void *context, const struct log_line *at) {
 
 /* ------------------------------------------------------------------ as it grows */
 
-/* What is in the file now, and what comes, until another file has its name. 0; -errno. */
-static int follow_file(struct showing *s, const char *file) {
+/* What is in the file now, and what comes, until another file has its name. 0; -errno. It is opened before the others are
+ * looked at: whatever is rotated from then on is either among those or comes here. What was seen is passed over. */
+static int follow_file(struct showing *s, const char *file, struct err *err) {
     const struct timespec nap = {0, FOLLOW_NS};
     int fd _cleanup_fd_ = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
     struct line_reader reader = {.fd = fd};
@@ -138,6 +139,7 @@ static int follow_file(struct showing *s, const char *file) {
 
     if (fd < 0)
         return errno == ENOENT ? (void)nanosleep(&nap, NULL), 0 : -errno;
+    r = log_each(file, each, s, err);
     for (bool moved = false; r == 0;) {
         while (r == 0 && ((r = line_next(&reader, &line.line, &line.len, &line.complete)) > 0 ||
                           r == -EFBIG)) {
@@ -192,12 +194,8 @@ int show(const struct asked *a) {
     }
     int r = log_each(a->file, each, &s, &err);
     empty_ring(&s);
-    while (r == 0 && a->follow) {
-        r = follow_file(&s, a->file);
-        if (r ==
-            0) /* since it was renamed more than one may have been: what was seen is passed over */
-            r = log_each(a->file, each, &s, &err);
-    }
+    while (r == 0 && a->follow)
+        r = follow_file(&s, a->file, &err);
     if (r < 0 && !ferror(stdout)) {
         complain("%s", s.failed ? "log: out of memory" : err.code ? err.message : errno_words(r));
         return EXIT_TROUBLE;

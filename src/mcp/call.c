@@ -84,6 +84,7 @@ static void tell_time(const struct server *s, struct call *c, uint64_t now) {
 
 static void call_free(struct call *c) {
     fd_close(&c->run.cancel_fd);
+    json_decref(c->arguments);
     json_decref(c->message);
     free(c);
 }
@@ -245,8 +246,10 @@ static void *keep_time(void *data) {
             s->tick(s->tick_data);
             (void)pthread_mutex_lock(&s->lock);
         }
-        if (!s->stop)
-            (void)pthread_cond_timedwait(&s->stopped, &s->lock, &t);
+        if (!s->stop && !s->tick && s->cost == 0) /* no calls: nothing to look at, so asleep */
+            (void)pthread_cond_wait(&s->clock, &s->lock);
+        else if (!s->stop)
+            (void)pthread_cond_timedwait(&s->clock, &s->lock, &t);
     }
     (void)pthread_mutex_unlock(&s->lock);
     return NULL;
@@ -272,6 +275,7 @@ static int enqueue(struct session *s, struct call *c, struct rpc_error *error) {
     else
         link_call(s, c);
     (void)pthread_cond_signal(&server->work);
+    (void)pthread_cond_signal(&server->clock);
     (void)pthread_mutex_unlock(&server->lock);
     return r;
 }
@@ -303,18 +307,19 @@ int call_begin(struct session *session, json_t *take_message, const struct rpc_m
     c->session = session;
     c->outlet = outlet;
     c->tool = tool;
-    c->message = json_incref(take_message);
+    c->message = take_message;
     c->cost = cost;
     c->id = m->id;
-    c->arguments = arguments;
+    c->arguments = arguments ? json_incref((json_t *)(uintptr_t)arguments) : json_object();
     c->token = progress_token(m->params);
     c->since_ns = c->told_ns = now_ns();
-    int r = c->run.cancel_fd < 0 ? rpc_fail(error, RPC_INTERNAL, "eventfd: %s", strerror(errno))
-                                 : enqueue(session, c, error);
-    if (r)
+    int r = !c->arguments          ? rpc_fail(error, RPC_INTERNAL, "out of memory")
+            : c->run.cancel_fd < 0 ? rpc_fail(error, RPC_INTERNAL, "eventfd: %s", strerror(errno))
+                                   : enqueue(session, c, error);
+    if (r) {
+        c->message = NULL; /* is the caller's still */
         call_free(c);
-    else
-        json_decref(take_message);
+    }
     return r;
 }
 
@@ -399,7 +404,7 @@ static int start(struct server *s) {
     (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     (void)pthread_mutex_init(&s->lock, NULL);
     (void)pthread_cond_init(&s->work, NULL);
-    (void)pthread_cond_init(&s->stopped, &attr);
+    (void)pthread_cond_init(&s->clock, &attr);
     (void)pthread_condattr_destroy(&attr);
     for (; s->n_threads <= s->boxes; s->n_threads++) {
         int r = pthread_create(&s->threads[s->n_threads], NULL,
@@ -434,7 +439,7 @@ void server_free(struct server *s) {
     (void)pthread_mutex_lock(&s->lock);
     s->stop = true;
     (void)pthread_cond_broadcast(&s->work);
-    (void)pthread_cond_broadcast(&s->stopped);
+    (void)pthread_cond_broadcast(&s->clock);
     (void)pthread_mutex_unlock(&s->lock);
     for (unsigned i = 0; i < s->n_threads; i++)
         (void)pthread_join(s->threads[i], NULL);

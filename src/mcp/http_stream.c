@@ -159,13 +159,12 @@ static bool fill(struct reader *r) {
     r->chunk.len = r->at = 0;
     if (!r->greeted && s->resumable)
         buf_printf(&r->chunk, "id: %u-%u\nretry: 500\ndata: \n\n", s->number, r->after);
-    else if (!r->greeted)
-        buf_puts(&r->chunk, ":\n\n"); /* so that the headers go out */
-    else if (e)
+    else if (r->greeted && e)
         buf_printf(&r->chunk, "id: %u-%u\nevent: message\ndata: %s\n\n", s->number, e->number,
                    e->text);
-    else if (!s->ended && (there == MAYBE || now_ns() - r->wrote_ns > ALIVE_NS))
-        buf_puts(&r->chunk, ":\n\n"); /* if it is gone, this is how that shows */
+    else if (!r->greeted || (!s->ended && (there == MAYBE || now_ns() - r->wrote_ns > ALIVE_NS)))
+        buf_puts(&r->chunk,
+                 ":\n\n"); /* so that the headers go out; and, if it is gone, so that this shows */
     else
         return false;
     if (r->greeted && e)

@@ -15,9 +15,9 @@ struct call {
     struct session *session;
     struct outlet *outlet;
     const struct tool *tool;
-    json_t *message;                      /* holds the rest */
-    const json_t *id, *arguments, *token; /* token NULL: no progress is wanted */
-    size_t cost;                          /* bytes */
+    json_t *message, *arguments;
+    const json_t *id, *token; /* of the message; token NULL: no progress is wanted */
+    size_t cost;              /* bytes */
     uint64_t since_ns, told_ns;
     bool running, cancelled;
 };
@@ -34,7 +34,7 @@ struct session {
 
 struct server {
     pthread_mutex_t lock;
-    pthread_cond_t work, stopped; /* CLOCK_MONOTONIC */
+    pthread_cond_t work, clock; /* clock: by CLOCK_MONOTONIC */
     const struct tool_set *tools;
     char *tool_list; /* the result of tools/list, as text */
     struct call *first_waiting, *last_waiting;

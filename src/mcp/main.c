@@ -120,13 +120,6 @@ static int watch_signals(void) {
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int signal_status(int signal_fd) {
-    struct signalfd_siginfo info;
-
-    return read(signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info) ? 128 + (int)info.ssi_signo
-                                                                         : 0;
-}
-
 /* Each box and each connection takes some. */
 static void allow_files(void) {
     struct rlimit l;

@@ -241,18 +241,22 @@ static bool batch_has_requests(const json_t *list) {
     return false;
 }
 
-static bool batch(struct session *s, const json_t *list, size_t cost, struct outlet *outlet) {
+/* Takes the list. Each of its values is then held by one thread alone, as jansson wants it. */
+static bool batch(struct session *s, json_t *take_list, size_t cost, struct outlet *outlet) {
+    json_t *values[RPC_MAX_BATCH], *list = take_list;
+    size_t n = json_array_size(list);
     struct batch *b = batch_has_requests(list) ? calloc(1, sizeof(*b)) : NULL;
-    size_t i;
-    json_t *value;
 
+    for (size_t i = 0; i < n; i++)
+        values[i] = json_incref(json_array_get(list, i));
+    json_decref(list);
     if (b) {
         b->outlet = (struct outlet){.send = batch_send, .to = outlet};
         (void)pthread_mutex_init(&b->lock, NULL);
-        b->missing = json_array_size(list) + 1; /* until all are handed in */
+        b->missing = n + 1; /* until all are handed in */
     }
-    json_array_foreach(list, i, value) {
-        bool answers = one(s, json_incref(value), true, cost, b ? &b->outlet : outlet);
+    for (size_t i = 0; i < n; i++) {
+        bool answers = one(s, values[i], true, cost, b ? &b->outlet : outlet);
         if (b && !answers)
             batch_send(&b->outlet, NULL, true);
     }
@@ -276,15 +280,13 @@ bool session_take(struct session *s, const char *text, size_t len, struct outlet
     if (!json_is_array(value))
         return one(s, value, false, cost, outlet);
     size_t n = json_array_size(value);
-    bool answers = true;
     if (!version || strcmp(version, batch_version) != 0)
         (void)rpc_fail(&error, RPC_INVALID, "batches are not part of this revision of MCP");
     else if (n == 0 || n > RPC_MAX_BATCH)
         (void)rpc_fail(&error, RPC_INVALID, "a batch has to have 1 to %d messages", RPC_MAX_BATCH);
-    if (error.code)
-        fail(outlet, NULL, &error);
-    else
-        answers = batch(s, value, cost, outlet);
+    if (!error.code)
+        return batch(s, value, cost, outlet);
+    fail(outlet, NULL, &error);
     json_decref(value);
-    return answers;
+    return true;
 }

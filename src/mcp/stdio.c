@@ -244,6 +244,7 @@ int serve_stdio(const struct tool_set *tools, unsigned boxes, int signal_fd) {
     s->session = session_new(server);
     if (!s->session || pthread_create(&writer, NULL, write_lines, s) != 0)
         return -ENOMEM;
+    (void)pthread_detach(writer); /* it may hang in a pipe that nobody empties */
     int status = serve(s, signal_fd);
     (void)pthread_mutex_lock(&s->lock);
     s->stop = true; /* nobody waits any longer for the client to read */
@@ -252,6 +253,6 @@ int serve_stdio(const struct tool_set *tools, unsigned boxes, int signal_fd) {
     session_close(s->session);
     server_free(server);
     buf_done(&s->in);
-    /* The rest stays: the writer may hang in a pipe that nobody empties, and ends with the process. */
+    /* The rest is the writer's, which ends with the process. */
     return status; // NOLINT(clang-analyzer-unix.Malloc)
 }

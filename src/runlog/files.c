@@ -211,17 +211,16 @@ void line_reader_done(struct line_reader *r) {
 
 /* ------------------------------------------------------------------ all of them */
 
-static int each_in(const char *path, bool rotated, log_each_line *each, void *context,
+static int open_log(const char *path) {
+    return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+}
+
+static int each_in(int fd, const char *path, bool rotated, log_each_line *each, void *context,
                    struct err *err) {
-    struct line_reader reader = {.fd = -1};
-    struct log_line line = {.file = path, .rotated = rotated};
-    int fd _cleanup_fd_ = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+    struct line_reader reader = {.fd = fd};
+    struct log_line line = {.file = path, .rotated = rotated, .complete = true};
     int r = 1, stop = 0;
 
-    if (fd < 0)
-        return err_errno(err, ERR_USAGE, -errno, "", NULL, "run log: %s", path);
-    reader.fd = fd;
-    line.complete = true;
     while (line.complete && stop == 0 &&
            ((r = line_next(&reader, &line.line, &line.len, &line.complete)) > 0 || r == -EFBIG)) {
         line.number++;
@@ -235,19 +234,37 @@ static int each_in(const char *path, bool rotated, log_each_line *each, void *co
                : stop;
 }
 
+static int cannot_open(const char *path, int code, struct err *err) {
+    return err_errno(err, ERR_USAGE, code, "", NULL, "run log: %s", path);
+}
+
+static bool same_file(int a, int b) {
+    struct stat x, y;
+
+    return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
+}
+
+/* The newest file is opened before the others are looked for: one that is rotated meanwhile is then read as what it was,
+ * and nothing is between the last of the others and it. */
 int log_each(const char *file, log_each_line *each, void *context, struct err *err) {
+    int newest _cleanup_fd_ = open_log(file), code = newest < 0 ? -errno : 0;
     unsigned *numbers _cleanup_free_ = NULL;
     char path[4200];
     size_t n = 0;
-    int r = rotated_list(file, &numbers, &n);
 
+    if (code < 0 && code != -ENOENT)
+        return cannot_open(file, code, err);
+    int r = rotated_list(file, &numbers, &n);
     if (r < 0)
         return err_errno(err, ERR_USAGE, r, "", NULL, "run log: the directory of %s", file);
     for (size_t i = 0; i < n && r == 0; i++) {
         rotated_name(file, numbers[i], path);
-        r = each_in(path, true, each, context, err);
+        int fd _cleanup_fd_ = open_log(path);
+        if (fd < 0)
+            return cannot_open(path, -errno, err);
+        r = same_file(fd, newest) ? 0 : each_in(fd, path, true, each, context, err);
     }
-    if (r == 0 && n > 0 && access(file, F_OK) < 0 && errno == ENOENT)
-        return 0; /* rotated, and nothing since */
-    return r ? r : each_in(file, false, each, context, err);
+    if (newest < 0) /* rotated, and nothing since */
+        return r || n > 0 ? r : cannot_open(file, code, err);
+    return r ? r : each_in(newest, file, false, each, context, err);
 }

@@ -16,6 +16,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "json/result_json.h"
+#include "tool/files.h"
 
 #include "base/banned.h"
 
@@ -126,12 +127,14 @@ void answer_result(const mayfly_result *r, bool code_is_ours, struct tool_answer
     add_ending(&b, r);
     add_stream(&b, "stdout", &r->out);
     add_stream(&b, "stderr", &r->err);
-    if (r->outcome == MAYFLY_EXITED && r->out.total == 0 && r->err.total == 0)
+    files_name(r, &b);
+    if (r->outcome == MAYFLY_EXITED && r->n_files == 0 && r->out.total == 0 && r->err.total == 0)
         buf_puts(&b, code_is_ours ? "\nNothing was printed: print() what you want to see.\n"
                                   : "\nNothing was printed.\n");
     for (size_t i = 0; i < r->n_hints; i++)
         buf_printf(&b, "%shint: %s\n", i ? "" : "\n", r->hints[i]);
     *ret = (struct tool_answer){.structured = result_to_json(r),
+                                .more = files_content(r),
                                 .is_error = r->outcome == MAYFLY_SETUP_FAILED &&
                                             (code_is_ours || r->exit_code < 0)};
     take_text(&b, ret);

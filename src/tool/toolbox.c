@@ -71,8 +71,10 @@ static void add_box(struct buf *b, const struct facts *f) {
         b,
         "Each call is a new machine, thrown away after it: no variable, file or process stays for "
         "the next call. There is no network at all (no downloads, no pip install). Files can be "
-        "written below /tmp and /home/box only, and programs there cannot be executed. There is "
-        "no terminal and no root. The ");
+        "written below /tmp, /out and /home/box only, and programs there cannot be executed. There "
+        "is "
+        "no terminal and no root. What is left in /out comes back with the answer, pictures (PNG, "
+        "JPEG, GIF, WebP) as pictures. The ");
     add_limits(b, f->limits);
     buf_puts(
         b, ".\nThe answer has the exit code, stdout and stderr as they are. A program that fails "
@@ -183,7 +185,7 @@ static bool take_words(const json_t *list, const char *words[MAX_WORDS + 1]) {
         if (!words[i] || strlen(words[i]) != json_string_length(word))
             return false;
     }
-    return words[0][0] != '\0';
+    return words[0] && *words[0];
 }
 
 static bool take_timeout(const struct toolbox *t, const json_t *arguments, struct asked *ret) {
@@ -237,16 +239,20 @@ static bool take_common(const struct toolbox *t, const char *tool, const char *o
 
 static int make_policy(const struct toolbox *t, uint64_t timeout_ms, mayfly_policy **ret,
                        struct mayfly_error *error) {
+    static const char *const out[][2] = {{"out", "-"}, {"out-size", "8m"}, {"out-files", "20"}};
     mayfly_policy *policy = mayfly_policy_new();
     char time[32];
-    int r;
+    int r = 0;
 
     if (!policy) {
         *error = (struct mayfly_error){
             .code = -ENOMEM, .kind = MAYFLY_E_INTERNAL, .message = "out of memory"};
         return -ENOMEM;
     }
-    r = settings_apply(&t->settings, policy, error);
+    /* What is in an answer goes through the model: less than a run may leave, unless the operator says otherwise. */
+    for (size_t i = 0; r == 0 && i < ARRAY_LEN(out); i++)
+        r = mayfly_policy_set(policy, out[i][0], out[i][1], error);
+    r = r < 0 ? r : settings_apply(&t->settings, policy, error);
     (void)snprintf(time, sizeof(time), "%llums", (unsigned long long)timeout_ms);
     if (r == 0 && timeout_ms)
         r = mayfly_policy_set(policy, "timeout", time, error);
@@ -295,7 +301,7 @@ static void call(const struct toolbox *t, const struct asked *a, const struct to
     struct mayfly_error error = {0};
     mayfly_result *result = NULL;
 
-    if (run(t, a, run_->cancel_fd, &result, &error) < 0) {
+    if (run(t, a, run_->cancel_fd, &result, &error) < 0 || !result) {
         if (run_->log)
             run_->log(run_, TOOL_ERROR, error.message);
         answer_failure(&error, ret);
@@ -425,7 +431,7 @@ static int look(struct toolbox *t, bool allow_run, struct mayfly_error *error) {
     struct facts f = {0};
     int r = run(t, &a, 0, &result, error);
 
-    if (r < 0)
+    if (r < 0 || !result)
         return r;
     char *text _cleanup_free_ = strndup(result->out.data, result->out.len);
     f.limits = result;

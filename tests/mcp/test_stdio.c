@@ -95,6 +95,32 @@ static void hints_and_cuts_and_bytes_that_are_no_text_are_told_of(void **state) 
     json_decref(m);
 }
 
+static void files_come_back_pictures_as_pictures(void **state) {
+    json_t *m = python(
+        "{\"code\":\"import os\\nos.makedirs('/out/d')\\n"
+        "open('/out/d/a b.txt', 'w').write('h\\u00e9llo')\\n"
+        "open('/out/p', 'wb').write(b'\\\\x89PNG\\\\r\\\\n\\\\x1a\\\\n' + bytes(3))\\n"
+        "open('/out/z', 'wb').write(b'\\\\0\\\\1')\\nos.symlink('/etc/passwd', '/out/link')\"}");
+    const json_t *content = at(m, "result", "content"), *one;
+
+    (void)state;
+    assert_int_equal(json_array_size(content), 4);
+    assert_has(
+        text_of(m),
+        "files left in /out:\nd/a b.txt (6 B)\np (11 B)\nz (2 B)\n[mayfly: /out/link was not");
+    one = json_object_get(json_array_get(content, 1), "resource");
+    assert_string_equal(json_string_value(json_object_get(one, "text")), "h\xc3\xa9llo");
+    assert_string_equal(json_string_value(json_object_get(one, "uri")),
+                        "mayfly:///out/d/a%20b.txt");
+    one = json_array_get(content, 2);
+    assert_string_equal(json_string_value(json_object_get(one, "type")), "image");
+    assert_string_equal(json_string_value(json_object_get(one, "mimeType")), "image/png");
+    assert_string_equal(json_string_value(json_object_get(one, "data")), "iVBORw0KGgoAAAA=");
+    one = json_object_get(json_array_get(content, 3), "resource");
+    assert_string_equal(json_string_value(json_object_get(one, "blob")), "AAE=");
+    json_decref(m);
+}
+
 static void arguments_that_do_not_fit_are_an_error_that_says_what_would(void **state) {
     static const char *const cases[][2] = {
         {"{}", "\"code\" has to be a string, the whole program"},
@@ -726,6 +752,7 @@ int main(void) {
         cmocka_unit_test(a_killed_program_is_told_of_in_a_sentence_with_what_it_had_printed),
         cmocka_unit_test(too_much_memory_is_told_of),
         cmocka_unit_test(hints_and_cuts_and_bytes_that_are_no_text_are_told_of),
+        cmocka_unit_test(files_come_back_pictures_as_pictures),
         cmocka_unit_test(arguments_that_do_not_fit_are_an_error_that_says_what_would),
         cmocka_unit_test(the_description_is_of_the_box_that_the_operator_has_made),
         cmocka_unit_test(the_result_object_is_as_the_output_schema_says),
