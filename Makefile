@@ -67,10 +67,14 @@ MCP_LIBS := -lmicrohttpd
 RUNLOG_OBJ := $(call obj,$(wildcard src/runlog/*.c))
 LOG_OBJ  := $(call obj,$(wildcard src/log/*.c))
 LOG_LIBS := -lcrypto -ljansson -lm
+# The agent's HTTP is fetch's.
+AGENT_OBJ := $(call obj,$(filter-out %/main.c,$(wildcard src/agent/*.c)))
+AGENT_HTTP := $(call obj,src/fetch/http.c src/fetch/retry.c)
+AGENT_LIBS := -lcurl
 # Programs that mayfly starts itself, for LIBEXECDIR/mayfly: $(B)/NAME, with a rule each.
-HELPERS  := $(DELEGATE) $(B)/mayfly-fetch $(B)/mayfly-unpack $(B)/mayfly-mcp $(B)/mayfly-log
+HELPERS  := $(DELEGATE) $(B)/mayfly-fetch $(B)/mayfly-unpack $(B)/mayfly-mcp $(B)/mayfly-agent $(B)/mayfly-log
 OBJCOPY  ?= objcopy
-SUITES   := unit golden fault live images mcp package
+SUITES   := unit golden fault live images mcp agent package
 TEST_SRC := $(wildcard $(SUITES:%=tests/%/test_*.c))
 TESTS    := $(TEST_SRC:%.c=$(B)/%)
 TEST_AUX := $(call obj,$(filter-out $(TEST_SRC),$(wildcard tests/*.c $(SUITES:%=tests/%/*.c))))
@@ -79,7 +83,7 @@ FUZZ_OBJ := $(call obj,$(wildcard tests/fuzz/*.c))
 FUZZ_SHARED := $(filter-out $(B)/obj/tests/fuzz/fuzz_%,$(FUZZ_OBJ))
 FUZZERS  := $(patsubst tests/fuzz/fuzz_%.c,$(B)/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: FORCE all run test bench bench-images unit golden fault live images mcp package hosts tests lint format asan fuzz coverage \
+.PHONY: FORCE all run test bench bench-images unit golden fault live images mcp agent package hosts tests lint format asan fuzz coverage \
         unit-programs install uninstall dist deb base cpython stress rootfs deps help clean distclean
 .DELETE_ON_ERROR:
 
@@ -105,9 +109,9 @@ test: ## build all and run every test, on every kind of host that this machine c
 	@scripts/deps.sh fuzz || echo "without them what fuzzing found is replayed, and nothing is looked for" >&2
 	@$(MAKE) --no-print-directory -j"$$(nproc)" all tests
 	@$(MAKE) --no-print-directory rootfs base
-	@scripts/test.sh unit golden fuzz fault live images mcp package hosts
+	@scripts/test.sh unit golden fuzz fault live images mcp agent package hosts
 
-unit golden fault live images mcp hosts: tests rootfs ## one suite of the tests
+unit golden fault live images mcp agent hosts: tests rootfs ## one suite of the tests
 	@scripts/test.sh $@
 
 bench: $(B)/bench $(B)/mayfly rootfs ## what a run costs, beside the bare program and every peer installed; BENCH='--rounds 500 --json FILE'
@@ -236,6 +240,9 @@ $(B)/mayfly-fetch: $(call obj,src/fetch/main.c) $(FETCH_OBJ) $(B)/libmayfly.a
 $(B)/mayfly-mcp: $(call obj,src/mcp/main.c) $(MCP_OBJ) $(JSON_OBJ) $(B)/libmayfly.a
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ $(MCP_LIBS) $(LIBS)
 
+$(B)/mayfly-agent: $(call obj,src/agent/main.c) $(AGENT_OBJ) $(TOOL_OBJ) $(AGENT_HTTP) $(JSON_OBJ) $(B)/libmayfly.a
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ $(AGENT_LIBS) $(LIBS)
+
 $(B)/mayfly-log: $(LOG_OBJ) $(RUNLOG_OBJ) $(B)/libmayfly.a
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ $(LOG_LIBS)
 
@@ -261,6 +268,9 @@ $(call obj,src/tool/toolbox.c): | $(B)/gen/result_schema.json.inc $(B)/gen/probe
 $(B)/libmcp_test.a: $(MCP_OBJ)
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
+$(B)/libagent_test.a: $(AGENT_OBJ)
+	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
+
 $(B)/libfetch_test.a: $(FETCH_OBJ) $(RUNLOG_OBJ) $(filter-out %/main.o,$(LOG_OBJ))
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
@@ -282,17 +292,17 @@ $(B)/libmayfly.so.0: $(LIB_OBJ) src/lib/libmayfly.map
 $(B)/libmayfly_test.a: $(LIB_OBJ) $(JSON_OBJ) $(filter-out %/main.o,$(CLI_OBJ)) $(if $(filter fuzzer,$(SAN)),,$(TEST_AUX))
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
-$(filter-out %/test_probes %/test_attacks %/test_fuzz_replay %/test_runlog $(B)/tests/images/% $(B)/tests/mcp/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
+$(filter-out %/test_probes %/test_attacks %/test_fuzz_replay %/test_runlog $(B)/tests/images/% $(B)/tests/mcp/% $(B)/tests/agent/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
 # All fuzz targets in one program, which runs what is in their corpora.
-$(B)/tests/unit/test_fuzz_replay: $(B)/obj/tests/unit/test_fuzz_replay.o $(FUZZ_OBJ) $(B)/libfetch_test.a $(B)/libmcp_test.a $(B)/libmayfly_test.a
+$(B)/tests/unit/test_fuzz_replay: $(B)/obj/tests/unit/test_fuzz_replay.o $(FUZZ_OBJ) $(B)/libagent_test.a $(B)/libfetch_test.a $(B)/libmcp_test.a $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(MCP_LIBS) $(LIBS) $(FETCH_LIBS)
 
 # Alone with libFuzzer, as scripts/fuzz.sh asks for them: CC=clang SAN=fuzzer.
-$(FUZZERS): $(B)/bin/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) $(B)/libfetch_test.a $(B)/libmcp_test.a $(B)/libmayfly_test.a
+$(FUZZERS): $(B)/bin/%: $(B)/obj/tests/fuzz/fuzz_%.o $(FUZZ_SHARED) $(B)/libagent_test.a $(B)/libfetch_test.a $(B)/libmcp_test.a $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(MCP_LIBS) $(LIBS) $(FETCH_LIBS)
 
@@ -306,6 +316,10 @@ $(filter %/test_runlog $(B)/tests/images/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tes
 $(filter $(B)/tests/mcp/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmcp_test.a $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(MCP_LIBS) $(LIBS)
+
+$(filter $(B)/tests/agent/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libagent_test.a $(B)/libfetch_test.a $(B)/libmayfly_test.a
+	@mkdir -p $(@D)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS) $(FETCH_LIBS)
 
 tests: $(TESTS) $(B)/mayfly $(B)/mayfly-lab $(HELPERS)
 	@:
@@ -352,7 +366,7 @@ $(FILTER): src/control/seccomp_default.json $(B)/mkfilter
 	@mkdir -p $(@D)
 	$(call says,FILTER) $(B)/mkfilter $< > $@
 
-OTHERS := $(B)/obj/tests/bench/bench.o $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(FETCH_OBJ) $(RUNLOG_OBJ) $(LOG_OBJ) $(MCP_OBJ) $(call obj,src/mcp/main.c) $(TEST_AUX) $(FUZZ_OBJ) $(call obj,$(TEST_SRC)))
+OTHERS := $(B)/obj/tests/bench/bench.o $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(FETCH_OBJ) $(RUNLOG_OBJ) $(LOG_OBJ) $(MCP_OBJ) $(call obj,src/mcp/main.c) $(AGENT_OBJ) $(call obj,src/agent/main.c) $(TEST_AUX) $(FUZZ_OBJ) $(call obj,$(TEST_SRC)))
 $(OTHERS) $(if $(filter musl,$(LIBC)),$(call MUSL_OBJ,$(LIB_OBJ))): | $(FILTER)
 
 -include $(shell find $(B)/obj $(B)/musl -name '*.d' 2>/dev/null)

@@ -20,6 +20,8 @@ declare -A may=(
     # What is offered to language models, and by what protocol.
     [tool]="runlog json mayfly.h"
     [mcp]="tool runlog json mayfly.h"
+    # It speaks HTTP as fetch does, by the same file.
+    [agent]="tool fetch runlog json mayfly.h"
     [delegate]=""
     [libc]=""
     [fetch]="image linux mayfly.h"
@@ -33,7 +35,7 @@ declare -A may=(
 )
 # Headers that only the files matching the pattern may include.
 declare -A only=(
-    ["<jansson.h>"]='^src/(policy/[a-z_]*_json|json/[a-z_]*|image/[a-z_]*|fetch/[a-z_]*|build/[a-z_]*|tool/[a-z_]*|mcp/[a-z_]*|runlog/[a-z_]*|log/[a-z_]*)\.[ch]$'
+    ["<jansson.h>"]='^src/(policy/[a-z_]*_json|json/[a-z_]*|image/[a-z_]*|fetch/[a-z_]*|build/[a-z_]*|tool/[a-z_]*|mcp/[a-z_]*|agent/[a-z_]*|runlog/[a-z_]*|log/[a-z_]*)\.[ch]$'
     ["<microhttpd.h>"]='^src/mcp/http'
     ["<curl/curl.h>"]='^src/fetch/http\.c$'
     ["<archive.h>"]='^src/(fetch|build)/'

@@ -16,6 +16,7 @@ parsers="
     box/protocol
     runlog/record runlog/files log/asked
     mcp/jsonrpc mcp/session
+    agent/sse agent/turn
     lib/hints lib/hints_calls lib/hints_words lib/last_words
 "
 b=build/coverage

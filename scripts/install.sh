@@ -37,6 +37,9 @@ table() {
         file 644 $page "$DOCDIR/$page"
     done
     file 644 tests/live/example.c "$DOCDIR/examples/example.c"
+    for page in judge.sh parked.c model.mjs package.json; do
+        file 644 tests/examples/$page "$DOCDIR/examples/$page"
+    done
 }
 
 install_() {

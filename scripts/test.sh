@@ -7,6 +7,7 @@
 #                         or, called by a user, as that user
 #   images                here: stores, registries and unpacking, in directories of their own; in part as a user too
 #   mcp                   here: the tool of language models, called by others' clients too
+#   agent                 here: the loop, against endpoints that play a script
 #   package               here: what is installed, and as Debian packages in a bare Debian (root)
 #   hosts                 the live tests again on a pure cgroup v2 kernel: as root, as a user
 #                         with a delegated subtree, as a user without; and, on a Debian that
@@ -192,7 +193,7 @@ for suite in "$@"; do
         unit | golden | fault | package) on "$suite" "$suite" "root userns" ;;
         fuzz) fuzz ;;
         images) images ;;
-        mcp) on "mcp" mcp "root userns npm" ;;
+        mcp | agent) on "$suite" "$suite" "root userns npm" ;;
         live) live ;;
         hosts) hosts_end ;;
         *) echo "test.sh: no suite called $suite" >&2 && exit 2 ;;

@@ -5,7 +5,7 @@
 
 _mayfly() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev='' flag='' command='' i word at
-    local commands='python run plan pull images import build export inspect rmi prune mcp doctor log gc version help'
+    local commands='python run plan pull images import build export inspect rmi prune mcp agent doctor log gc version help'
     local with_file='--policy --env-file'
     local with_dir='--rootfs --cgroup-parent --store --out'
     local with_path='--volume -v --mount --file'
@@ -15,6 +15,7 @@ _mayfly() {
         --entrypoint --pull --log-code --log-size --log-keep'
     local switches='--read-only --build --interactive -i --attest --json --log --stats --init --rm --help'
     local mcp=' --http --token-file --allow-host --allow-origin --allow-run --max-boxes'
+    local agent=' --model --system --max-steps --max-tokens --allow-run --retries --request-timeout --no-stream --plain-http --quiet'
     local all="$with_file $with_dir $with_path $with_value $switches"
 
     COMPREPLY=()
@@ -37,6 +38,7 @@ _mayfly() {
                 case $word in
                     plan) at=planned ;;
                     help) at=end ;;
+                    agent) all+=$agent switches+=' --allow-run --no-stream --plain-http --quiet' at=flags ;;
                     mcp) all+=$mcp switches+=' --allow-run' at=flags ;;
                     *) at=flags ;;
                 esac
@@ -71,7 +73,7 @@ _mayfly() {
         box) compopt -o default 2>/dev/null ;;
         flags)
             case $command in
-                python | run | mcp) ;;
+                python | run | mcp | agent) ;;
                 pull) _mayfly_images "$cur" '--platform --missing --plain-http --tls-verify --retry --retry-delay --stall-timeout --speed-limit --config --no-bytecode --quiet -q --json --store --help' && return ;;
                 images) mapfile -t COMPREPLY < <(compgen -W '--quiet -q --json --store --help' -- "$cur") && return ;;
                 import) _mayfly_words "$cur" '--tag -t --platform --no-bytecode --json --store --help' && return ;;

@@ -2,8 +2,8 @@
 #
 # tests/package/test_manual.c compares the flags with the program's own table.
 
-set -l commands python run plan pull images import build export inspect rmi prune mcp doctor log gc version help
-set -l runs '__fish_seen_subcommand_from python run mcp'
+set -l commands python run plan pull images import build export inspect rmi prune mcp agent doctor log gc version help
+set -l runs '__fish_seen_subcommand_from python run mcp agent'
 
 complete -c mayfly -f
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -l version -d 'Print the version'
@@ -19,13 +19,14 @@ complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a inspect -d 
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a rmi -d 'Remove images'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a prune -d 'Remove what no image needs'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a mcp -d 'Offer boxes to language models'
+complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a agent -d 'Have a language model answer by code'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'Say what this host can put in force'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a log -d 'Show the run log'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a gc -d 'Collect what killed runs left behind'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a version -d 'Print the version'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a help -d 'The flags of a command'
 complete -c mayfly -n '__fish_seen_subcommand_from plan; and not __fish_seen_subcommand_from python run' -a 'python run'
-complete -c mayfly -n '__fish_seen_subcommand_from help' -a "python run plan pull images import build export inspect rmi prune mcp doctor log gc version"
+complete -c mayfly -n '__fish_seen_subcommand_from help' -a "python run plan pull images import build export inspect rmi prune mcp agent doctor log gc version"
 complete -c mayfly -s h -l help -d 'The flags, with their defaults'
 complete -c mayfly -n '__fish_seen_subcommand_from doctor gc python run' -l json -d 'Print JSON'
 complete -c mayfly -n '__fish_seen_subcommand_from doctor' -l verbose -d 'Say it of what is in order too'
@@ -89,6 +90,18 @@ complete -c mayfly -n '__fish_seen_subcommand_from mcp' -l allow-host -x -d 'A n
 complete -c mayfly -n '__fish_seen_subcommand_from mcp' -l allow-origin -x -d 'A web page that may ask'
 complete -c mayfly -n '__fish_seen_subcommand_from mcp' -l allow-run -d 'Offer any program of the image'
 complete -c mayfly -n '__fish_seen_subcommand_from mcp' -l max-boxes -x -d 'Boxes at once (4)'
+
+complete -c mayfly -n '__fish_seen_subcommand_from agent' -l model -x -d 'The model that is asked'
+complete -c mayfly -n '__fish_seen_subcommand_from agent' -l system -x -d 'What it is told first'
+complete -c mayfly -n '__fish_seen_subcommand_from agent' -l max-steps -x -d 'How often it may be asked (6)'
+complete -c mayfly -n '__fish_seen_subcommand_from agent' -l max-tokens -x -d 'Tokens of one answer'
+complete -c mayfly -n '__fish_seen_subcommand_from agent' -l allow-run -d 'Offer any program of the image'
+complete -c mayfly -n '__fish_seen_subcommand_from agent' -l retries -x -d 'How often to ask again (5)'
+complete -c mayfly -n '__fish_seen_subcommand_from agent' -l request-timeout -x -d 'The longest that an answer may take (10m)'
+complete -c mayfly -n '__fish_seen_subcommand_from agent' -l no-stream -d 'Ask for whole answers'
+complete -c mayfly -n '__fish_seen_subcommand_from agent' -l plain-http -d 'Allow http to other machines'
+complete -c mayfly -n '__fish_seen_subcommand_from agent' -l quiet -d 'The answer and errors only'
+complete -c mayfly -n '__fish_seen_subcommand_from agent' -l json -d 'Print one JSON object'
 
 # What is not a flag names files: the program, and its arguments.
 complete -c mayfly -n $runs -F

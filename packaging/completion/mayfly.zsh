@@ -60,6 +60,14 @@ _mayfly_flags() {
             '*--allow-host=[a name it may be asked for by]:name:' \
             '*--allow-origin=[a web page that may ask]:origin:' \
             '--allow-run[offer any program of the image]' '--max-boxes=[boxes at once]:number (4):'
+    elif [[ $1 = agent ]]; then
+        _arguments -s -S "$flags[@]" '--model=[the model that is asked]:name:' \
+            '--system=[what it is told first]:text:' '--max-steps=[how often it may be asked]:number (6):' \
+            '--max-tokens=[tokens of one answer]:number:' '--allow-run[offer any program of the image]' \
+            '--retries=[how often to ask again]:number (5):' \
+            '--request-timeout=[the longest that an answer may take]:time (10m):' \
+            '--no-stream[ask for whole answers]' '--plain-http[allow http to other machines]' \
+            '--quiet[the answer and errors only]' '1:question:'
     elif [[ $1 = python ]]; then
         _arguments -s -S "$flags[@]" '(1)-c[the code]:code:' '1:program:_files' '*::argument:_files'
     else
@@ -87,6 +95,7 @@ _mayfly() {
         'rmi:remove images'
         'prune:remove what no image needs'
         'mcp:offer boxes to language models'
+        'agent:have a language model answer by code'
         'doctor:say what this host can put in force'
         'log:show the run log'
         'gc:collect what killed runs left behind'
@@ -99,7 +108,7 @@ _mayfly() {
         command) _describe command commands ;;
         rest)
             case $line[1] in
-                python | run | mcp) _mayfly_flags $line[1] ;;
+                python | run | mcp | agent) _mayfly_flags $line[1] ;;
                 plan)
                     if ((CURRENT == 2)); then
                         compadd python run

@@ -29,9 +29,11 @@ int cmd_doctor(const struct command *self, int argc, char **argv);
 int cmd_fetch(const struct command *self, int argc, char **argv); /* all that mayfly-fetch does */
 int cmd_mcp(const struct command *self, int argc, char **argv);
 int cmd_log(const struct command *self, int argc, char **argv); /* what mayfly-log does */
+int cmd_agent(const struct command *self, int argc, char **argv);
 int cmd_version(const struct command *self, int argc, char **argv);
 void help_run(const struct command *self);
 void help_mcp(const struct command *self);
+void help_agent(const struct command *self);
 void help_fetch(const struct command *self);
 void help_log(const struct command *self);
 void help_short(const struct command *self);
@@ -42,6 +44,7 @@ struct front_flag {
     const char *flag, *metavar, *help; /* flag NULL: the end; metavar NULL: a switch */
 };
 enum { FRONT_WORDS = 64 };
+#define FRONT_WORD "" /* as a flag: the one word after the flags, handed on as --question */
 
 /* What a command line asked for, beyond the policy. */
 struct request {
@@ -74,6 +77,10 @@ int request_parse(struct request *rq, int argc, char **argv, struct mayfly_error
 int request_parse_front(struct request *rq, int argc, char **argv, const struct front_flag *front,
                         struct mayfly_error *error);
 void request_done(struct request *rq);
+void front_help(const struct command *self, const struct front_flag *front);
+/* The whole of such a command: the program takes this process's place, or it is said why not. */
+int front_command(const struct command *self, int argc, char **argv, const struct front_flag *front,
+                  const char *program);
 
 /* A root that somebody made or installed at one of the usual places, in place of the policy's image. -ENOENT: none. */
 int request_usual_rootfs(struct request *rq, struct mayfly_error *error);

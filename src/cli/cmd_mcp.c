@@ -24,7 +24,7 @@ static const struct front_flag flags[] = {
     {NULL, NULL, NULL},
 };
 
-void help_mcp(const struct command *self) {
+void front_help(const struct command *self, const struct front_flag *front) {
     char flag[64];
 
     (void)printf("mayfly %s %s\n\n%s. Flags, with their defaults; limits hold for each call:\n\n",
@@ -32,10 +32,16 @@ void help_mcp(const struct command *self) {
     help_fields();
     (void)printf("\nthe program's own:\n");
     help_sources();
-    for (const struct front_flag *f = flags; f->flag; f++) {
+    for (const struct front_flag *f = front; f->flag; f++) {
+        if (!*f->flag)
+            continue;
         (void)snprintf(flag, sizeof(flag), "    %s", f->flag);
         help_line(flag, f->metavar, f->help);
     }
+}
+
+void help_mcp(const struct command *self) {
+    front_help(self, flags);
     (void)printf("\nFor a client's configuration: {\"mcpServers\": {\"mayfly\": {\"command\": "
                  "\"mayfly\", \"args\": [\"mcp\"]}}}\n");
 }
@@ -65,19 +71,44 @@ static void become(const char *name, const struct request *rq, struct mayfly_err
         (void)close(fd);
 }
 
-int cmd_mcp(const struct command *self, int argc, char **argv) {
+/* A fault that was found before the program was there to tell of it, where that is to be done as JSON. */
+static void become_to_tell(const struct front_flag *front, const char *program, struct request *rq,
+                           const struct mayfly_error *fault) {
+    struct mayfly_error ignored;
+    bool json = rq->json;
+
+    for (size_t i = 0; i < rq->n_words && !json; i++)
+        json = strcmp(rq->words[i], "--json") == 0;
+    while (front->flag && strcmp(front->flag, "--json") != 0)
+        front++;
+    if (!json || !front->flag)
+        return;
+    rq->n_words = 0;
+    rq->words[rq->n_words++] = "--json";
+    rq->words[rq->n_words++] = "--failed";
+    rq->words[rq->n_words++] = fault->message;
+    become(program, rq, &ignored);
+}
+
+int front_command(const struct command *self, int argc, char **argv, const struct front_flag *front,
+                  const char *program) {
     struct mayfly_error error = {0};
     struct request rq;
-    int r = request_parse_front(&rq, argc, argv, flags, &error);
+    int r = request_parse_front(&rq, argc, argv, front, &error);
 
     if (r == 0 && rq.help) {
         self->help(self);
     } else {
         if (r == 0 && request_root(&rq, &error) == 0)
-            become("mayfly-mcp", &rq, &error);
-        complain("mcp: %s", error.message);
+            become(program, &rq, &error);
+        become_to_tell(front, program, &rq, &error);
+        complain("%s: %s", self->name, error.message);
         r = EXIT_MAYFLY;
     }
     request_done(&rq);
     return r;
+}
+
+int cmd_mcp(const struct command *self, int argc, char **argv) {
+    return front_command(self, argc, argv, flags, "mayfly-mcp");
 }

@@ -469,6 +469,26 @@ static int take_flags(struct request *rq, enum pass pass, int argc, char **argv,
     return 0;
 }
 
+/* After a front's flags: nothing, or the one word that it takes. */
+static int front_rest(struct request *rq, int argc, char **argv, int i,
+                      struct mayfly_error *error) {
+    const struct front_flag *f = rq->front;
+
+    while (f->flag && strcmp(f->flag, FRONT_WORD) != 0)
+        f++;
+    if (!f->flag)
+        return i < argc ? usage(error, "%.64s: only flags are wanted; see --help", argv[i]) : 0;
+    if (i + 1 != argc)
+        return usage(error, "wants one %s, %s", f->metavar,
+                     i < argc ? "after the flags, and quoted where it has spaces"
+                              : "and there is none; see --help");
+    if (rq->n_words + 2 > FRONT_WORDS)
+        return usage(error, "too many flags");
+    rq->words[rq->n_words++] = "--question";
+    rq->words[rq->n_words++] = argv[i];
+    return 0;
+}
+
 /* Is a fault to be told as JSON, though the flag that says so may come after the one at fault? */
 static bool wants_json(int argc, char **argv) {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0 && strncmp(argv[i], "-c", 2) != 0; i++)
@@ -505,7 +525,7 @@ static int parse(struct request *rq, int argc, char **argv, struct mayfly_error 
                      "--out: - puts the files into the result, which is printed with --json; "
                      "name a directory, or add --json");
     if (rq->front)
-        return i < argc ? usage(error, "%.64s: only flags are wanted; see --help", argv[i]) : 0;
+        return front_rest(rq, argc, argv, i, error);
     return rq->python ? python_rest(rq, argc, argv, i, error) : run_rest(rq, argc, argv, i, error);
 }
 

@@ -239,6 +239,12 @@ static CURLcode set_up(const struct http *h, struct http_request *rq, CURL *c) {
         e = curl_easy_setopt(c, CURLOPT_RANGE, range);
     if (!e && rq->form)
         e = curl_easy_setopt(c, CURLOPT_COPYPOSTFIELDS, rq->form);
+    if (!e && rq->json) /* which can be large, and is the caller's until it is done */
+        e = curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)strlen(rq->json));
+    if (!e && rq->json)
+        e = curl_easy_setopt(c, CURLOPT_POSTFIELDS, rq->json);
+    if (!e && rq->no_proxy)
+        e = curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
     return e;
 }
 
@@ -256,7 +262,8 @@ int http_start(struct http *h, struct http_request *rq, struct err *err) {
     http_drop(h, rq);
     rq->transfer = t;
     if (!t || !(t->easy = curl_easy_init()) || !add_header(t, "Accept", rq->accept) ||
-        !add_header(t, "Authorization", rq->authorization))
+        !add_header(t, "Authorization", rq->authorization) ||
+        !add_header(t, "Content-Type", rq->json ? "application/json" : NULL))
         return err_oom(err);
     CURLcode e = set_up(h, rq, t->easy);
     if (e)
@@ -439,7 +446,8 @@ int http_wait(struct http *h, int ms, struct err *err) {
     int n = m ? 0 : collect(h);
 
     if (!m && !n && ms > 0) {
-        m = curl_multi_poll(h->multi, NULL, 0, ms, NULL);
+        struct curl_waitfd wake = {.fd = h->options.wake_fd, .events = CURL_WAIT_POLLIN};
+        m = curl_multi_poll(h->multi, wake.fd > 0 ? &wake : NULL, wake.fd > 0, ms, NULL);
         m = m ? m : curl_multi_perform(h->multi, &running);
         n = m ? 0 : collect(h);
     }

@@ -20,6 +20,7 @@ struct http_options {
     uint32_t connect_ms;   /* 0: 15 s */
     uint32_t stall_ms;     /* 0: 30 s; how long a server may be silent, or slower than the next */
     uint32_t slow_bytes_s; /* 0: 1 KiB a second, on average over that time */
+    int wake_fd; /* > 0: becomes readable: http_wait() returns. Borrowed; it is not read */
 };
 
 struct http_reply {
@@ -58,6 +59,8 @@ struct http_request {
     const char *url, *accept;
     const char *authorization; /* the header's value, or NULL */
     const char *form;          /* POST this, application/x-www-form-urlencoded; NULL: GET */
+    const char *json;          /* POST this, application/json, in place of a form */
+    bool no_proxy;             /* whatever the environment says */
     uint64_t from;             /* not 0: only from this byte on */
     uint32_t total_ms;         /* 0: no limit but the stall's */
     bool skip_verify;          /* take any certificate */

@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
+#include "tool/signals.h"
 #include "mcp/http_internal.h"
 
 #include "base/banned.h"
@@ -593,5 +594,5 @@ int serve_http(const struct tool_set *tools, unsigned boxes, int signal_fd,
     MHD_stop_daemon(daemon);
     server_free(h.server);
     return r < 0 ? bad_address(error, options->address, "standard output cannot be written")
-                 : signal_status(signal_fd);
+                 : signals_status(signal_fd);
 }

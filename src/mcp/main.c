@@ -5,19 +5,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "base/fd.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "mcp/server.h"
 #include "mcp/transport.h"
+#include "tool/signals.h"
 #include "tool/toolbox.h"
 
 #include "base/banned.h"
@@ -106,20 +104,6 @@ static int parse(int argc, char **argv, struct options *o, struct mayfly_error *
     return 0;
 }
 
-/* As a signalfd, for all threads: blocked before there are any. */
-static int watch_signals(void) {
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP, SIGQUIT};
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    for (size_t i = 0; i < ARRAY_LEN(numbers); i++)
-        (void)sigaddset(&set, numbers[i]);
-    (void)signal(SIGPIPE, SIG_IGN);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) < 0)
-        return -1;
-    return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
 /* Each box and each connection takes some. */
 static void allow_files(void) {
     struct rlimit l;
@@ -152,12 +136,12 @@ static int serve(const struct options *o, int signal_fd, struct mayfly_error *er
 int main(int argc, char **argv) {
     struct options o = {.settings_fd = UINT32_MAX, .boxes = DEFAULT_BOXES};
     struct mayfly_error error = {0};
-    int signal_fd = watch_signals();
+    int signal_fd = signals_watch();
 
     (void)mallopt(M_ARENA_MAX, 2); /* the peak of one thread is then room for another */
     allow_files();
     json_object_seed(0); /* before there are threads */
-    int status = signal_fd < 0 ? usage(&error, "signalfd: %s", strerrordesc_np(errno))
+    int status = signal_fd < 0 ? usage(&error, "signalfd: %s", strerrordesc_np(-signal_fd))
                                : parse(argc, argv, &o, &error);
     if (status == 0)
         status = serve(&o, signal_fd, &error);

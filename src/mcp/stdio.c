@@ -20,6 +20,7 @@
 #include "mcp/jsonrpc.h"
 #include "mcp/server.h"
 #include "mcp/transport.h"
+#include "tool/signals.h"
 
 #include "base/banned.h"
 
@@ -217,7 +218,7 @@ static int serve(struct stdio *s, int signal_fd) {
         if (poll(p, ARRAY_LEN(p), -1) < 0)
             continue;
         if (p[0].revents)
-            return signal_status(signal_fd);
+            return signals_status(signal_fd);
         if (p[1].revents & (POLLERR | POLLHUP | POLLNVAL))
             return 128 + SIGPIPE;
         if (p[2].revents)

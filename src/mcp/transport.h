@@ -22,7 +22,4 @@ int serve_stdio(const struct tool_set *tools, unsigned boxes, int signal_fd);
 int serve_http(const struct tool_set *tools, unsigned boxes, int signal_fd,
                const struct http_options *options, struct mayfly_error *error);
 
-/* 128+N for the signal that has come; 0: none has. */
-int signal_status(int signal_fd);
-
 #endif

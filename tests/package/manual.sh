@@ -45,7 +45,7 @@ every_flag_and_command_is_completed_by_zsh() {
 
 every_flag_and_command_is_completed_by_fish() {
     local got
-    got=$(grep '^complete' packaging/completion/mayfly.fish | grep -v -e 'not __fish_seen' -e 'from gc' -e 'from log' -e 'from mcp' -e 'from doctor. ' -e 'from pull' -e 'from images' -e 'from import' -e 'from build' -e 'from export' -e 'from rmi prune' | sed "s/ -d '.*//" |
+    got=$(grep '^complete' packaging/completion/mayfly.fish | grep -v -e 'not __fish_seen' -e 'from gc' -e 'from log' -e 'from mcp' -e 'from agent' -e 'from doctor. ' -e 'from pull' -e 'from images' -e 'from import' -e 'from build' -e 'from export' -e 'from rmi prune' | sed "s/ -d '.*//" |
         grep -oE ' -(s|l) [a-z-]+' | sed -E 's/ -s /-/; s/ -l /--/')
     same "$(sorted <<<"$got")" "$( (flags && printf '%s\n' -c -h) | sorted)"
     got=$(sed -n 's/^set -l commands //p' packaging/completion/mayfly.fish | tr ' ' '\n')
@@ -88,22 +88,25 @@ the_flags_of_the_commands_about_images_are_in_mayfly_1_and_completed() {
     [ $n -ge 40 ] || fail "mayfly help prints no flags of images and the like that this test could see"
 }
 
-the_flags_of_mcp_are_in_mayfly_1_and_completed() {
-    local flag n=0 bash
-    bash=$(bash --norc --noprofile -c '. packaging/completion/mayfly.bash
-        COMP_WORDS=(mayfly mcp --memory 1g --allow-run -) COMP_CWORD=5; _mayfly; printf "%s\n" "${COMPREPLY[@]}"')
-    has "$bash" "--memory" # those of a run, too
-    for flag in $("$B/mayfly" help mcp | grep -oE -e '^ {6}--[a-z-]+'); do
-        [[ $(flags) != *"$flag"* ]] || continue # a run's
-        n=$((n + 1))
-        sed -n "/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/{/^\.Cm mcp/,/^\.Nm/p}" man/mayfly.1 |
-            grep -e "^.Op Fl ${flag#-}\( \|$\)" || fail "mayfly(1) has no $flag of mcp"
-        sed -n '/^\.Sh THE TOOL/,/^\.Sh REG/p' man/mayfly.1 | grep -e "^\.Fl ${flag#-}$" || fail "mayfly(1) does not say what $flag is"
-        has "$bash" "$flag"
-        sed -n '/= mcp/,/elif/p' packaging/completion/mayfly.zsh | grep -E -e "$flag=?\[" || fail "zsh does not complete $flag"
-        grep 'from mcp' packaging/completion/mayfly.fish | grep -e " -l ${flag#--} " || fail "fish does not complete $flag"
+the_flags_of_mcp_and_agent_are_in_mayfly_1_and_completed() {
+    local command flag n=0 bash
+    for command in mcp agent; do
+        # shellcheck disable=SC2016 # the inner shell expands
+        bash=$(bash --norc --noprofile -c '. packaging/completion/mayfly.bash
+            COMP_WORDS=(mayfly "$1" --memory 1g --allow-run -) COMP_CWORD=5; _mayfly; printf "%s\n" "${COMPREPLY[@]}"' - $command)
+        has "$bash" "--memory" # those of a run, too
+        for flag in $("$B/mayfly" help $command | grep -oE -e '^ {6}--[a-z-]+'); do
+            [[ $(flags) != *"$flag"* ]] || continue # a run's
+            n=$((n + 1))
+            sed -n "/^\.Sh SYNOPSIS/,/^\.Sh DESCRIPTION/{/^\.Cm $command/,/^\.Nm/p}" man/mayfly.1 |
+                grep -e "^.Op Fl ${flag#-}\( \|$\)" || fail "mayfly(1) has no $flag of $command"
+            sed -n '/^\.Sh THE TOOL/,/^\.Sh REG/p' man/mayfly.1 | grep -e "^\.Fl ${flag#-}$" || fail "mayfly(1) does not say what $flag is"
+            has "$bash" "$flag"
+            sed -n "/= $command/,/elif/p" packaging/completion/mayfly.zsh | grep -E -e "$flag=?\[" || fail "zsh does not complete $flag"
+            grep "from $command'" packaging/completion/mayfly.fish | grep -e " -l ${flag#--} " || fail "fish does not complete $flag"
+        done
     done
-    [ $n = 6 ] || fail "mayfly help mcp prints $n flags of its own"
+    [ $n = 16 ] || fail "mayfly help prints $n flags of their own"
 }
 
 every_function_is_in_libmayfly_3_and_none_besides() {
