@@ -78,7 +78,7 @@ lacking() {
 # Always the same inputs at first, and then as many as the time allows; all that was ever found is in the unit tests.
 fuzz() {
     local text status p f s
-    text=$(scripts/fuzz.sh --seconds 1 --seed 1 2>&1)
+    text=$(nice scripts/fuzz.sh --seconds 1 --seed 1 2>&1)
     status=$?
     if [ $status = 77 ]; then
         lacking fuzz fuzz "no clang with libFuzzer (packages clang, libclang-rt-dev)"
@@ -129,9 +129,7 @@ images() {
     only=
 }
 
-# The pure cgroup v2 kernel runs on one CPU and mostly waits for it: in the background, beside
-# whatever else there is to do.
-uml=tests/hosts/uml.sh beside=
+uml=tests/hosts/uml.sh
 
 uml_on() {
     MAYFLY_TEST_HOST=uml MAYFLY_TEST_SLOW=8 on "$@"
@@ -161,41 +159,56 @@ on_every_uml() {
     fi
 }
 
-hosts_begin() {
+hosts() {
     [ -n "$(programs live)" ] || return
     if ! command -v linux.uml >/dev/null || ! $uml -- true; then
         lacking "live on cgroup v2" cgroup2 "no linux.uml that boots (package user-mode-linux)"
         return
     fi
-    beside=$(mktemp -d)
+    on_every_uml
+}
+
+# The pure cgroup v2 kernel runs on one CPU and mostly waits for it, and fuzzing touches nothing of the host: in the
+# background, beside whatever else there is to do. What counts the host's cgroups and mounts is not.
+declare -A beside=() pids=()
+
+# begin FUNCTION
+begin() {
+    local dir
+    dir=$(mktemp -d)
+    beside[$1]=$dir
     # shellcheck disable=SC2030,SC2031 # the sums come back by a file
     (
         passed=0 failed=0 skipped=0
-        on_every_uml
-        echo "$passed $failed $skipped" >"$beside/sum"
-    ) >"$beside/output" 2>&1 &
+        "$1"
+        echo "$passed $failed $skipped" >"$dir/sum"
+    ) >"$dir/output" 2>&1 &
+    pids[$1]=$!
 }
 
-hosts_end() {
-    local p=0 f=1 s=0
-    [ -n "$beside" ] || return
-    wait
-    cat "$beside/output"
-    read -r p f s <"$beside/sum"
+# end FUNCTION: its output, and its sums
+end() {
+    local p=0 f=1 s=0 dir=${beside[$1]}
+    wait "${pids[$1]}"
+    cat "$dir/output"
+    read -r p f s <"$dir/sum"
     # shellcheck disable=SC2031 # these are this shell's own
     passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
-    rm -rf "$beside"
+    rm -rf "$dir"
 }
 
-[[ " $* " != *" hosts "* ]] || hosts_begin
+for suite in "$@"; do
+    case $suite in
+        hosts | fuzz) begin "$suite" ;;
+    esac
+done
 for suite in "$@"; do
     case $suite in
         unit | golden | fault | package) on "$suite" "$suite" "root userns" ;;
-        fuzz) fuzz ;;
         images) images ;;
         mcp | agent) on "$suite" "$suite" "root userns npm" ;;
         live) live ;;
-        hosts) hosts_end ;;
+        hosts | fuzz) end "$suite" ;;
         *) echo "test.sh: no suite called $suite" >&2 && exit 2 ;;
     esac
 done

@@ -288,8 +288,11 @@ static void drop_forsaken(struct http *h) {
     }
 }
 
-/* Clients that have not been heard of for an hour and wait for nothing. */
-static void drop_idle(struct http *h, uint64_t now) {
+/* Clients that have not been heard of for an hour and wait for nothing. The time is asked for under the lock: a client that
+ * was heard of while we waited for it would seem to have been silent for longer than there is time. */
+static void drop_idle(struct http *h) {
+    uint64_t now = now_ns();
+
     for (struct client *c = h->clients; c; c = c->next) {
         if (c->ended || c->holds || c->streams || now - c->used_ns < IDLE_NS)
             continue;
@@ -308,7 +311,7 @@ void http_tick(void *data) {
 
     (void)pthread_mutex_lock(&h->lock);
     drop_forsaken(h);
-    drop_idle(h, now);
+    drop_idle(h);
     for (struct conn *c = h->conns; c; c = c->next)
         if (c->until_ns && now > c->until_ns)
             (void)shutdown(c->fd, SHUT_RDWR); /* its thread closes it */
