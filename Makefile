@@ -60,9 +60,9 @@ ISAL     := $(if $(wildcard /usr/include/isa-l/igzip_lib.h),-lisal)
 FETCH_LIBS := -larchive -lcrypto -lcurl $(ISAL) -ljansson -lseccomp -lm
 UNPACK_LIBS := -larchive -lcrypto $(ISAL) -ljansson -lseccomp -lm
 # What offers boxes to language models: programs of their own, for the same reason.
-TOOL_OBJ := $(call obj,$(wildcard src/tool/*.c))
+TOOL_OBJ := $(call obj,$(wildcard src/tool/*.c src/runlog/*.c))
 MCP_OBJ  := $(call obj,$(filter-out %/main.c,$(wildcard src/mcp/*.c))) $(TOOL_OBJ)
-MCP_LIBS := -lmicrohttpd
+MCP_LIBS := -lmicrohttpd -lcrypto
 # The run log: linked by the programs that log; mayfly itself hands its records to one of them.
 RUNLOG_OBJ := $(call obj,$(wildcard src/runlog/*.c))
 LOG_OBJ  := $(call obj,$(wildcard src/log/*.c))
@@ -70,7 +70,7 @@ LOG_LIBS := -lcrypto -ljansson -lm
 # The agent's HTTP is fetch's.
 AGENT_OBJ := $(call obj,$(filter-out %/main.c,$(wildcard src/agent/*.c)))
 AGENT_HTTP := $(call obj,src/fetch/http.c src/fetch/retry.c)
-AGENT_LIBS := -lcurl
+AGENT_LIBS := -lcurl -lcrypto
 # Programs that mayfly starts itself, for LIBEXECDIR/mayfly: $(B)/NAME, with a rule each.
 HELPERS  := $(DELEGATE) $(B)/mayfly-fetch $(B)/mayfly-unpack $(B)/mayfly-mcp $(B)/mayfly-agent $(B)/mayfly-log
 OBJCOPY  ?= objcopy

@@ -14,8 +14,8 @@ _mayfly() {
         -u --hostname --network --cap-drop --security-opt --image
         --entrypoint --pull --log-code --log-size --log-keep'
     local switches='--read-only --build --interactive -i --attest --json --log --stats --init --rm --help'
-    local mcp=' --http --token-file --allow-host --allow-origin --allow-run --max-boxes'
-    local agent=' --model --system --max-steps --max-tokens --allow-run --retries --request-timeout --no-stream --plain-http --quiet'
+    local mcp=' --http --token-file --allow-host --allow-origin --allow-run --no-log --max-boxes'
+    local agent=' --model --system --max-steps --max-tokens --allow-run --no-log --retries --request-timeout --no-stream --plain-http --quiet'
     local all="$with_file $with_dir $with_path $with_value $switches"
 
     COMPREPLY=()
@@ -38,8 +38,8 @@ _mayfly() {
                 case $word in
                     plan) at=planned ;;
                     help) at=end ;;
-                    agent) all+=$agent switches+=' --allow-run --no-stream --plain-http --quiet' at=flags ;;
-                    mcp) all+=$mcp switches+=' --allow-run' at=flags ;;
+                    agent) all+=$agent switches+=' --allow-run --no-log --no-stream --plain-http --quiet' at=flags ;;
+                    mcp) all+=$mcp switches+=' --allow-run --no-log' at=flags ;;
                     *) at=flags ;;
                 esac
                 ;;

@@ -59,11 +59,11 @@ _mayfly_flags() {
             '--token-file=[what clients have to show]:file:_files' \
             '*--allow-host=[a name it may be asked for by]:name:' \
             '*--allow-origin=[a web page that may ask]:origin:' \
-            '--allow-run[offer any program of the image]' '--max-boxes=[boxes at once]:number (4):'
+            '--allow-run[offer any program of the image]' '--no-log[log nothing]' '--max-boxes=[boxes at once]:number (4):'
     elif [[ $1 = agent ]]; then
         _arguments -s -S "$flags[@]" '--model=[the model that is asked]:name:' \
             '--system=[what it is told first]:text:' '--max-steps=[how often it may be asked]:number (6):' \
-            '--max-tokens=[tokens of one answer]:number:' '--allow-run[offer any program of the image]' \
+            '--max-tokens=[tokens of one answer]:number:' '--allow-run[offer any program of the image]' '--no-log[log nothing]' \
             '--retries=[how often to ask again]:number (5):' \
             '--request-timeout=[the longest that an answer may take]:time (10m):' \
             '--no-stream[ask for whole answers]' '--plain-http[allow http to other machines]' \

@@ -140,9 +140,9 @@ static json_t *run_record(unsigned step, const struct one_call *c) {
     json_t *result =
         c->answer.structured ? json_loads(c->answer.structured, JSON_ALLOW_NUL, NULL) : json_null();
 
-    return json_pack("{s:i,s:s,s:s,s:b,s:f,s:o}", "step", (int)step, "callId", c->asked->id, "tool",
-                     c->asked->name, "isError", c->answer.is_error, "wallMs", c->wall_ms, "result",
-                     result);
+    return json_pack("{s:i,s:s,s:s,s:b,s:f,s:s?,s:o}", "step", (int)step, "callId", c->asked->id,
+                     "tool", c->asked->name, "isError", c->answer.is_error, "wallMs", c->wall_ms,
+                     "filesIn", c->answer.kept, "result", result);
 }
 
 static bool is_cancelled(int fd) {
@@ -153,6 +153,14 @@ static bool is_cancelled(int fd) {
 
 static int append(json_t *list, json_t *take_value, struct err *err) {
     return json_array_append_new(list, take_value) < 0 ? err_oom(err) : 0;
+}
+
+/* After an earlier error: drops it. */
+static int append_or_drop(json_t *list, json_t *take_value, int r, struct err *err) {
+    if (r == 0)
+        return append(list, take_value, err);
+    json_decref(take_value);
+    return r;
 }
 
 static int run_calls(struct loop *l, const struct turn *turn, const struct tool_set *tools,
@@ -180,8 +188,10 @@ static int run_calls(struct loop *l, const struct turn *turn, const struct tool_
     for (size_t i = 0; i < b->n; i++) {
         struct one_call *c = &b->calls[i];
         screen_result(screen, c->asked->name, &c->answer);
+        json_t *record = run_record(l->steps, c);
+        screen_files(screen, c->asked->name, json_object_get(record, "result"), c->answer.kept);
         r = r ? r : append(l->messages, tool_message(c), err);
-        r = r ? r : append(l->runs, run_record(l->steps, c), err);
+        r = append_or_drop(l->runs, record, r, err);
         json_decref(c->arguments);
         tool_answer_done(&c->answer);
     }

@@ -27,9 +27,9 @@ struct loop_options {
 /* All that was said and done. */
 struct loop {
     json_t *messages; /* the conversation, as it is sent */
-    json_t *runs;     /* a list: {"step", "callId", "tool", "isError", "wallMs", "result"} */
-    unsigned steps;   /* answers of the model */
-    bool has_tokens;  /* of each of them */
+    json_t *runs; /* a list: {"step", "callId", "tool", "isError", "wallMs", "filesIn", "result"} */
+    unsigned steps;  /* answers of the model */
+    bool has_tokens; /* of each of them */
     uint64_t prompt_tokens, completion_tokens;
     char finish[32], model[128];
 };

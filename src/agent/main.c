@@ -34,7 +34,8 @@ struct options {
     uint32_t settings_fd, max_steps;
     const char *question, *system_text;
     const char *failed; /* what mayfly itself has found wrong: it is only to be told */
-    bool allow_run, json, quiet;
+    bool allow_run, json, quiet, no_log, log_given;
+    struct runlog_options log;
     char *key, *from_stdin;
     struct endpoint_options endpoint;
 };
@@ -88,7 +89,12 @@ static int take_flag(struct options *o, const char *flag, const char *value, str
         return take_number(flag, value, 0, 100, &o->endpoint.retries, err);
     else if (strcmp(flag, "--request-timeout") == 0)
         return take_time(flag, value, &o->endpoint.request_ms, err);
-    else if (strcmp(flag, "--settings-fd") != 0 || parse_u32(value, &o->settings_fd) < 0)
+    else if (strncmp(flag, "--log", strlen("--log")) == 0) {
+        const char *wrong = runlog_take_flag(&o->log, flag, strlen(flag), value);
+        if (wrong)
+            return usage(err, NULL, "%s: \"%.100s\" is not %s", flag, value, wrong);
+        o->log_given = true;
+    } else if (strcmp(flag, "--settings-fd") != 0 || parse_u32(value, &o->settings_fd) < 0)
         return usage(err, "this program is for mayfly to start: mayfly agent",
                      "%.64s: no such flag", flag);
     return 0;
@@ -101,6 +107,7 @@ static int parse(int argc, char **argv, struct options *o, struct err *err) {
     } switches[] = {{"--allow-run", &o->allow_run},
                     {"--json", &o->json},
                     {"--quiet", &o->quiet},
+                    {"--no-log", &o->no_log},
                     {"--no-stream", &o->endpoint.no_stream},
                     {"--plain-http", &o->endpoint.plain_http}};
 
@@ -119,7 +126,9 @@ static int parse(int argc, char **argv, struct options *o, struct err *err) {
             return r;
         i++;
     }
-    return 0;
+    return o->no_log && o->log_given
+               ? usage(err, NULL, "--no-log: and --log, or what it should hold, cannot both be had")
+               : 0;
 }
 
 /* An empty variable is none. */
@@ -327,6 +336,8 @@ static int take_error(const struct mayfly_error *error, struct err *err) {
 
 /* That the operator himself hands the key in is taken for a mistake. */
 static int make_tools(const struct options *o, struct toolbox **ret, struct err *err) {
+    const struct toolbox_options options = {
+        .allow_run = o->allow_run, .source = "agent", .log = o->no_log ? NULL : &o->log};
     struct settings settings = {0};
     struct mayfly_error error = {0};
     int r = settings_read((int)o->settings_fd, &settings, &error);
@@ -339,7 +350,7 @@ static int make_tools(const struct options *o, struct toolbox **ret, struct err 
         return usage(err, "leave it out of the flags and the policy",
                      "OPENAI_API_KEY would be in the box, where the model's code could print it");
     }
-    r = toolbox_new(&settings, o->allow_run, ret, &error);
+    r = toolbox_new(&settings, &options, ret, &error);
     return r < 0 ? take_error(&error, err) : 0;
 }
 

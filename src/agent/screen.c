@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/units.h"
 #include "base/utf8.h"
 
 #include "base/banned.h"
@@ -137,4 +138,27 @@ void screen_result(struct screen *s, const char *tool, const struct tool_answer 
         screen_note(s, b.data);
     if (s->detailed && end)
         show_lines(end + 1, answer->len - (size_t)(end + 1 - answer->text));
+}
+
+void screen_files(struct screen *s, const char *tool, const json_t *result, const char *kept) {
+    const json_t *one;
+    char line[1000], size[32];
+    size_t i;
+
+    if (s->json || s->quiet)
+        return;
+    json_array_foreach(json_object_get(result, "files"), i, one) {
+        uint64_t bytes = (uint64_t)json_integer_value(json_object_get(one, "bytes"));
+        (void)snprintf(line, sizeof(line), "%.100s: %s %.400s/%.400s (%s)", tool,
+                       kept ? "has made" : "left", kept ? kept : "/out",
+                       json_string_value(json_object_get(one, "name")),
+                       format_bytes(bytes, size, sizeof(size)));
+        screen_note(s, line);
+    }
+    json_array_foreach(json_object_get(result, "filesSkipped"), i, one) {
+        (void)snprintf(line, sizeof(line), "%.100s: not brought back: /out/%.600s: %.200s", tool,
+                       json_string_value(json_object_get(one, "name")),
+                       json_string_value(json_object_get(one, "reason")));
+        screen_note(s, line);
+    }
 }

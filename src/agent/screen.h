@@ -31,5 +31,8 @@ void screen_answer(struct screen *s, const char *text, size_t len);
 void screen_note(struct screen *s, const char *line);
 void screen_call(struct screen *s, unsigned step, const char *tool, const json_t *arguments);
 void screen_result(struct screen *s, const char *tool, const struct tool_answer *answer);
+/* A result's "files" and "filesSkipped": what the code left in /out, and what was not brought back. `kept`: where the
+ * files are; NULL: in the result. */
+void screen_files(struct screen *s, const char *tool, const json_t *result, const char *kept);
 
 #endif

@@ -45,6 +45,14 @@ struct front_flag {
 };
 enum { FRONT_WORDS = 64 };
 #define FRONT_WORD "" /* as a flag: the one word after the flags, handed on as --question */
+/* Of a command that logs unless it is told not to. A metavar that begins with "[=": the value may be left out. */
+#define LOG_FLAGS                                                                                  \
+    {"--log", "[=FILE|=journald]", "where each call is logged (the usual file; see mayfly log)"},  \
+        {"--log-code", "full|digest|none", "what the log has of the code (full)"},                 \
+        {"--log-size", "SIZE", "a log that would grow beyond is rotated (64m)"},                   \
+        {"--log-keep", "N", "rotated logs that are kept (10)"}, {                                  \
+        "--no-log", NULL, "log nothing"                                                            \
+    }
 
 /* What a command line asked for, beyond the policy. */
 struct request {

@@ -14,6 +14,7 @@ static const struct front_flag flags[] = {
     {"--max-steps", "N", "how often the model may be asked (6)"},
     {"--max-tokens", "N", "tokens of one answer (the endpoint's own limit)"},
     {"--allow-run", NULL, "offer the tool run_command, too: any program of the image"},
+    LOG_FLAGS,
     {"--retries", "N", "how often a request that fails for the moment is made again (5)"},
     {"--request-timeout", "TIME", "the longest that one answer of the model may take (10m)"},
     {"--no-stream", NULL, "ask for whole answers: some endpoints cannot stream the calls of tools"},

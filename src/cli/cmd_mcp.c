@@ -20,6 +20,7 @@ static const struct front_flag flags[] = {
     {"--allow-host", "NAME", "a name that HTTP clients may ask for it by, besides localhost"},
     {"--allow-origin", "ORIGIN", "a web page that may ask, besides those of this machine's"},
     {"--allow-run", NULL, "offer the tool run_command, too: any program of the image"},
+    LOG_FLAGS,
     {"--max-boxes", "N", "boxes at once; other calls wait (4)"},
     {NULL, NULL, NULL},
 };

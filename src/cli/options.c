@@ -370,9 +370,10 @@ static int front_flag(struct request *rq, enum pass pass, int argc, char **argv,
         f++;
     if (!f || !f->flag)
         return 1;
-    if (f->metavar ? !eq && *i + 1 >= argc : eq != NULL)
+    bool optional = f->metavar && strncmp(f->metavar, "[=", 2) == 0;
+    if (f->metavar ? !eq && !optional && *i + 1 >= argc : eq != NULL)
         return usage(error, "%s: wants %s", f->flag, f->metavar ? f->metavar : "no value");
-    if (f->metavar && !eq)
+    if (f->metavar && !eq && !optional)
         ++*i;
     if (pass == PASS_POLICY)
         return 0;
@@ -380,7 +381,7 @@ static int front_flag(struct request *rq, enum pass pass, int argc, char **argv,
         return usage(error, "%s: too many flags", f->flag);
     rq->words[rq->n_words++] = f->flag;
     if (f->metavar)
-        rq->words[rq->n_words++] = eq ? eq + 1 : argv[*i];
+        rq->words[rq->n_words++] = eq ? eq + 1 : optional ? "" : argv[*i];
     return 0;
 }
 

@@ -22,7 +22,6 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "base/units.h"
 #include "log/log.h"
 
 #include "base/banned.h"
@@ -93,34 +92,11 @@ static bool take(struct buf *text, struct asked_record *a) {
     return true;
 }
 
-/* What is wrong with a flag, as "… is not …"; NULL: it is taken. */
-static const char *take_flag(struct runlog_options *o, const char *flag, size_t len,
-                             const char *value) {
-    uint32_t keep = 0;
-
-#define IS(word) (len == sizeof(word) - 1 && strncmp(flag, word, len) == 0)
-    if (IS("--log"))
-        return o->target = value, NULL;
-    if (IS("--log-code"))
-        return runlog_parse_code(value, &o->code) ? NULL : "full, digest or none";
-    if (IS("--log-size"))
-        return parse_bytes(value, &o->file_bytes) == 0 && o->file_bytes >= 64 << 10 &&
-                       o->file_bytes <= UINT64_C(1) << 40
-                   ? NULL
-                   : "a size between 64 KiB and 1 TiB";
-    if (!IS("--log-keep"))
-        return "a flag of a run log";
-#undef IS
-    if (parse_u32(value, &keep) < 0 || keep < 1 || keep > 100000)
-        return "a number from 1 to 100000";
-    return o->keep = keep, NULL;
-}
-
 static int parse(int argc, char **argv, struct runlog_options *o, struct err *err) {
     for (int i = 1; i < argc; i++) {
         const char *eq = strchr(argv[i], '='), *value = eq ? eq + 1 : "";
         size_t len = eq ? (size_t)(eq - argv[i]) : strlen(argv[i]);
-        const char *wrong = take_flag(o, argv[i], len, value);
+        const char *wrong = runlog_take_flag(o, argv[i], len, value);
 
         if (wrong)
             return err_set(err, ERR_USAGE, -EINVAL, "", NULL, "%.*s: \"%.100s\" is not %s",

@@ -24,7 +24,8 @@ enum { EXIT_MAYFLY = 125, DEFAULT_BOXES = 4, MIN_TOKEN = 16 };
 
 struct options {
     uint32_t settings_fd, boxes;
-    bool allow_run;
+    bool allow_run, no_log, log_given;
+    struct runlog_options log;
     struct http_options http; /* address NULL: standard input and output */
 };
 
@@ -80,6 +81,11 @@ static int take_flag(struct options *o, const char *flag, const char *value,
     else if (strcmp(flag, "--max-boxes") == 0) {
         if (parse_u32(value, &o->boxes) < 0 || o->boxes == 0 || o->boxes > SERVER_MAX_BOXES)
             return usage(error, "--max-boxes: \"%.64s\" is not 1 to %d", value, SERVER_MAX_BOXES);
+    } else if (strncmp(flag, "--log", strlen("--log")) == 0) {
+        const char *wrong = runlog_take_flag(&o->log, flag, strlen(flag), value);
+        if (wrong)
+            return usage(error, "%.64s: \"%.100s\" is not %s", flag, value, wrong);
+        o->log_given = true;
     } else if (strcmp(flag, "--settings-fd") != 0 || parse_u32(value, &o->settings_fd) < 0)
         return usage(error, "%.64s: no such flag; this program is for mayfly to start: mayfly mcp",
                      flag);
@@ -88,8 +94,8 @@ static int take_flag(struct options *o, const char *flag, const char *value,
 
 static int parse(int argc, char **argv, struct options *o, struct mayfly_error *error) {
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--allow-run") == 0) {
-            o->allow_run = true;
+        if (strcmp(argv[i], "--allow-run") == 0 || strcmp(argv[i], "--no-log") == 0) {
+            *(argv[i][2] == 'a' ? &o->allow_run : &o->no_log) = true;
             continue;
         }
         if (i + 1 >= argc)
@@ -101,6 +107,8 @@ static int parse(int argc, char **argv, struct options *o, struct mayfly_error *
     }
     if (!o->http.address && (*o->http.token || o->http.hosts[0] || o->http.origins[0]))
         return usage(error, "--token-file, --allow-host and --allow-origin are for --http");
+    if (o->no_log && o->log_given)
+        return usage(error, "--no-log: and --log, or what it should hold, cannot both be had");
     return 0;
 }
 
@@ -117,10 +125,12 @@ static void allow_files(void) {
 static int serve(const struct options *o, int signal_fd, struct mayfly_error *error) {
     struct settings settings = {0};
     struct toolbox *tools = NULL;
+    const struct toolbox_options options = {
+        .allow_run = o->allow_run, .source = "mcp", .log = o->no_log ? NULL : &o->log};
     int r = settings_read((int)o->settings_fd, &settings, error);
 
     if (r == 0)
-        r = toolbox_new(&settings, o->allow_run, &tools, error);
+        r = toolbox_new(&settings, &options, &tools, error);
     if (r < 0)
         return r;
     if (o->http.address)

@@ -391,16 +391,6 @@ bool runlog_usual(char *ret, size_t size) {
     return n > 0 && (size_t)n < size;
 }
 
-bool runlog_parse_code(const char *word, enum runlog_code *ret) {
-    static const char *const words[] = {
-        [RUNLOG_FULL] = "full", [RUNLOG_DIGEST] = "digest", [RUNLOG_NONE] = "none"};
-
-    for (size_t i = 0; i < ARRAY_LEN(words); i++)
-        if (strcmp(words[i], word) == 0)
-            return *ret = (enum runlog_code)i, true;
-    return false;
-}
-
 /* The usual file's directories are ours to make; those of one that is named are not. */
 static int make_dirs(const char *file, struct err *err) {
     char path[4096];

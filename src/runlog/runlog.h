@@ -52,5 +52,9 @@ int runlog_write(struct runlog *log, const struct runlog_run *run, char note[256
 /* Where the log is when nobody says: $XDG_STATE_HOME/mayfly/runs.jsonl (~/.local/state), for root /var/log/mayfly. */
 bool runlog_usual(char *ret, size_t size);
 bool runlog_parse_code(const char *word, enum runlog_code *ret);
+/* Takes --log (whose value "" is the usual file), --log-code, --log-size or --log-keep, of `len` bytes; the value is
+ * borrowed. NULL, or what the value should be. */
+const char *runlog_take_flag(struct runlog_options *options, const char *flag, size_t len,
+                             const char *value);
 
 #endif

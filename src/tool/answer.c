@@ -24,6 +24,7 @@ void tool_answer_done(struct tool_answer *answer) {
     free(answer->text);
     free(answer->structured);
     json_decref(answer->more);
+    free(answer->kept);
     *answer = (struct tool_answer){0};
 }
 
@@ -121,13 +122,15 @@ static void take_text(struct buf *b, struct tool_answer *ret) {
     ret->text = buf_take(b);
 }
 
-void answer_result(const mayfly_result *r, bool code_is_ours, struct tool_answer *ret) {
+void answer_result(const mayfly_result *r, bool code_is_ours, char *take_kept,
+                   struct tool_answer *ret) {
+    const char *slash = take_kept ? strrchr(take_kept, '/') : NULL;
     _cleanup_buf_ struct buf b = {0};
 
     add_ending(&b, r);
     add_stream(&b, "stdout", &r->out);
     add_stream(&b, "stderr", &r->err);
-    files_name(r, &b);
+    files_name(r, slash ? slash + 1 : NULL, &b);
     if (r->outcome == MAYFLY_EXITED && r->n_files == 0 && r->out.total == 0 && r->err.total == 0)
         buf_puts(&b, code_is_ours ? "\nNothing was printed: print() what you want to see.\n"
                                   : "\nNothing was printed.\n");
@@ -135,6 +138,7 @@ void answer_result(const mayfly_result *r, bool code_is_ours, struct tool_answer
         buf_printf(&b, "%shint: %s\n", i ? "" : "\n", r->hints[i]);
     *ret = (struct tool_answer){.structured = result_to_json(r),
                                 .more = files_content(r),
+                                .kept = take_kept,
                                 .is_error = r->outcome == MAYFLY_SETUP_FAILED &&
                                             (code_is_ours || r->exit_code < 0)};
     take_text(&b, ret);
@@ -149,6 +153,19 @@ void answer_failure(const struct mayfly_error *error, struct tool_answer *ret) {
                error->message);
     *ret = (struct tool_answer){.is_error = true, .structured = error_to_json(error)};
     take_text(&b, ret);
+}
+
+void answer_unlogged(const struct mayfly_error *error, struct tool_answer *answer) {
+    _cleanup_buf_ struct buf b = {0};
+
+    buf_printf(&b,
+               "This call is missing in the log that the operator keeps, which is no fault of the "
+               "code. mayfly: %s\n",
+               error->message);
+    buf_add(&b, answer->text ? answer->text : "", answer->len);
+    free(answer->text);
+    take_text(&b, answer);
+    answer->is_error = true;
 }
 
 void answer_mistake(struct tool_answer *ret, const char *fmt, ...) {

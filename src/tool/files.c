@@ -91,10 +91,12 @@ static void add_name(struct buf *b, const char *name) {
     buf_puts(b, line);
 }
 
-void files_name(const mayfly_result *r, struct buf *b) {
+void files_name(const mayfly_result *r, const char *kept, struct buf *b) {
     char size[32];
 
-    if (r->n_files)
+    if (r->n_files && kept)
+        buf_printf(b, "\nfiles left in /out, kept for the user in the directory %s:\n", kept);
+    else if (r->n_files)
         buf_puts(b, "\nfiles left in /out:\n");
     for (size_t i = 0; i < r->n_files; i++) {
         add_name(b, r->files[i].name);

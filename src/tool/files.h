@@ -8,8 +8,9 @@
 #include "mayfly.h"
 #include "tool/tool.h"
 
-/* The files' names, and what was not brought back and why, for the answer's text. */
-void files_name(const mayfly_result *r, struct buf *b);
+/* The files' names, and what was not brought back and why, for the answer's text. `kept`: the name of the directory where
+ * the user has them; NULL: they come along. */
+void files_name(const mayfly_result *r, const char *kept, struct buf *b);
 /* MCP's content blocks, in the same order; NULL: there are none, or memory is out. */
 json_t *files_content(const mayfly_result *r);
 

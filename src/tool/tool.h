@@ -38,7 +38,9 @@ struct tool_answer {
         text; /* for the model; malloc'ed, UTF-8, in which there may be NULs. NULL: memory ran out */
     size_t len;
     char *structured; /* a JSON object by the definition's output schema; malloc'ed; NULL: none */
-    json_t *more;     /* a list of MCP content blocks that follow the text; NULL: none */
+    char *
+        kept; /* the directory of the host's in which the call's files are; malloc'ed; NULL: none */
+    json_t *more; /* a list of MCP content blocks that follow the text; NULL: none */
 };
 void tool_answer_done(struct tool_answer *answer);
 

@@ -11,6 +11,9 @@
 #include "base/buf.h"
 #include "base/units.h"
 #include "tool/answer.h"
+#include "tool/files_in.h"
+#include "tool/kept.h"
+#include "tool/log.h"
 
 #include "base/banned.h"
 
@@ -25,6 +28,8 @@ enum { MAX_TOOLS = 2, MAX_WORDS = 256, MAX_NAMES = 60 };
 
 struct toolbox {
     struct settings settings;
+    struct toolbox_options options;
+    struct kept kept;
     uint64_t longest_ms;
     struct tool list[MAX_TOOLS];
     struct tool_set set;
@@ -37,6 +42,7 @@ struct facts {
     const mayfly_result *limits; /* those of the box */
     const char *version;         /* of Python; NULL: there is none */
     struct buf packages;         /* "numpy, pandas"; empty: none */
+    bool keeps_files;            /* --out */
 };
 
 static uint64_t limit_value(const mayfly_result *r, const char *name) {
@@ -73,8 +79,12 @@ static void add_box(struct buf *b, const struct facts *f) {
         "the next call. There is no network at all (no downloads, no pip install). Files can be "
         "written below /tmp, /out and /home/box only, and programs there cannot be executed. There "
         "is "
-        "no terminal and no root. What is left in /out comes back with the answer, pictures (PNG, "
-        "JPEG, GIF, WebP) as pictures. The ");
+        "no terminal and no root. Files that are handed in with the call lie below /in. ");
+    buf_puts(b, f->keeps_files
+                    ? "What is left in /out is kept for the user, each call's in a directory of "
+                      "its own. The "
+                    : "What is left in /out comes back with the answer, pictures (PNG, JPEG, GIF, "
+                      "WebP) as pictures. The ");
     add_limits(b, f->limits);
     buf_puts(
         b, ".\nThe answer has the exit code, stdout and stderr as they are. A program that fails "
@@ -114,7 +124,8 @@ static char *command_description(const struct facts *f) {
 /* The arguments that both tools take besides their own. */
 static json_t *common_properties(uint64_t longest_ms) {
     return json_pack(
-        "{s:{s:s,s:s},s:{s:s,s:i,s:f,s:s}}", "stdin", "type", "string", "description",
+        "{s:o,s:{s:s,s:s},s:{s:s,s:i,s:f,s:s}}", "files", files_in_schema(), "stdin", "type",
+        "string", "description",
         "what the program reads from its standard input; without it that is empty", "timeout",
         "type", "number", "exclusiveMinimum", 0, "maximum", (double)longest_ms / 1000,
         "description",
@@ -160,6 +171,7 @@ struct asked {
     const char *code, *stdin_data;
     size_t code_len, stdin_len;
     const char *words[MAX_WORDS + 1]; /* of a command; ends with NULL */
+    const json_t *files;
     uint64_t timeout_ms;
 };
 
@@ -202,12 +214,17 @@ static bool take_timeout(const struct toolbox *t, const json_t *arguments, struc
 }
 
 static const char *stranger(const json_t *arguments, const char *own) {
+    const char *const known[] = {own, "stdin", "files", "timeout"};
     const char *name;
     json_t *value;
 
-    json_object_foreach((json_t *)(uintptr_t)arguments, name,
-                        value) if (strcmp(name, own) != 0 && strcmp(name, "stdin") != 0 &&
-                                   strcmp(name, "timeout") != 0) return name;
+    json_object_foreach((json_t *)(uintptr_t)arguments, name, value) {
+        size_t i = 0;
+        while (i < ARRAY_LEN(known) && strcmp(name, known[i]) != 0)
+            i++;
+        if (i == ARRAY_LEN(known))
+            return name;
+    }
     return NULL;
 }
 
@@ -216,10 +233,11 @@ static bool take_common(const struct toolbox *t, const char *tool, const char *o
                         const json_t *arguments, struct asked *ret, struct tool_answer *answer) {
     const char *name = stranger(arguments, own);
 
+    ret->files = json_object_get(arguments, "files");
     if (name)
         answer_mistake(
             answer,
-            "%s has no argument \"%.64s\"; it takes %s, stdin and timeout. Limits are the "
+            "%s has no argument \"%.64s\"; it takes %s, stdin, files and timeout. Limits are the "
             "operator's, and cannot be asked for.",
             tool, name, own);
     else if (!take_text(arguments, "stdin", &ret->stdin_data, &ret->stdin_len))
@@ -263,14 +281,9 @@ static int make_policy(const struct toolbox *t, uint64_t timeout_ms, mayfly_poli
     return r;
 }
 
-/* One box, from the settings to its result. */
-static int run(const struct toolbox *t, const struct asked *a, int cancel_fd,
-               mayfly_result **ret_result, struct mayfly_error *error) {
-    const struct mayfly_input input = {.code = a->code,
-                                       .code_len = a->code_len,
-                                       .stdin_data = a->stdin_data,
-                                       .stdin_len = a->stdin_len,
-                                       .cancel_fd = cancel_fd};
+/* What the box is to be, but for files. */
+static int make_wanted(const struct toolbox *t, const struct asked *a, mayfly_policy **ret,
+                       struct mayfly_error *error) {
     mayfly_policy *policy = NULL;
     int r = make_policy(t, a->timeout_ms, &policy, error);
 
@@ -278,10 +291,22 @@ static int run(const struct toolbox *t, const struct asked *a, int cancel_fd,
         return r;
     r = a->code ? mayfly_policy_python(policy, NULL, error)
                 : mayfly_policy_command(policy, a->words, error);
-    if (r == 0)
-        r = mayfly_run(policy, &input, ret_result, error);
-    mayfly_policy_free(policy);
+    if (r < 0)
+        mayfly_policy_free(policy);
+    else
+        *ret = policy;
     return r;
+}
+
+static int run(const mayfly_policy *policy, const struct asked *a, int cancel_fd,
+               mayfly_result **ret_result, struct mayfly_error *error) {
+    const struct mayfly_input input = {.code = a->code,
+                                       .code_len = a->code_len,
+                                       .stdin_data = a->stdin_data,
+                                       .stdin_len = a->stdin_len,
+                                       .cancel_fd = cancel_fd};
+
+    return mayfly_run(policy, &input, ret_result, error);
 }
 
 static void tell(const struct tool_run *run_, const mayfly_result *r) {
@@ -296,25 +321,70 @@ static void tell(const struct tool_run *run_, const mayfly_result *r) {
     run_->log(run_, TOOL_INFO, text);
 }
 
-static void call(const struct toolbox *t, const struct asked *a, const struct tool_run *run_,
+static void fail(const struct tool_run *run_, const struct mayfly_error *error,
                  struct tool_answer *ret) {
-    struct mayfly_error error = {0};
-    mayfly_result *result = NULL;
+    if (run_->log)
+        run_->log(run_, TOOL_ERROR, error->message);
+    answer_failure(error, ret);
+}
 
-    if (run(t, a, run_->cancel_fd, &result, &error) < 0 || !result) {
-        if (run_->log)
-            run_->log(run_, TOOL_ERROR, error.message);
-        answer_failure(&error, ret);
+static void answer(const mayfly_result *result, const struct mayfly_error *error,
+                   const struct asked *a, const struct tool_run *run_, char *take_kept,
+                   struct tool_answer *ret) {
+    kept_end(&take_kept);
+    if (result) {
+        tell(run_, result);
+        answer_result(result, a->code != NULL, take_kept, ret);
+    } else {
+        fail(run_, error, ret);
+        free(take_kept);
+    }
+}
+
+/* One box, with its line in the log: where that cannot be written there is none. */
+static void execute(struct toolbox *t, mayfly_policy *policy, const struct asked *a,
+                    const struct tool_run *run_, struct tool_answer *ret) {
+    const struct runlog_run entry = {.source = t->options.source,
+                                     .code = a->code,
+                                     .code_len = a->code_len,
+                                     .command = a->code ? NULL : a->words};
+    struct mayfly_error error = {0}, unlogged = {0};
+    mayfly_result *result = NULL;
+    struct call_log log;
+    char *kept = NULL;
+
+    /* The policy that is logged is the operator's, without the call's own directory: its digest is to stay the same. */
+    if (call_log_begin(&log, t->options.log, &entry, policy, &error) < 0) {
+        fail(run_, &error, ret);
         return;
     }
-    tell(run_, result);
-    answer_result(result, a->code != NULL, ret);
+    if (kept_begin(&t->kept, policy, &kept, &error) == 0)
+        (void)run(policy, a, run_->cancel_fd, &result, &error);
+    int logged = call_log_end(&log, result, &error, &unlogged);
+    answer(result, &error, a, run_, kept, ret);
+    if (logged < 0) {
+        if (run_->log)
+            run_->log(run_, TOOL_ERROR, unlogged.message);
+        answer_unlogged(&unlogged, ret);
+    }
     mayfly_result_free(result);
+}
+
+static void call(struct toolbox *t, const char *tool, const struct asked *a,
+                 const struct tool_run *run_, struct tool_answer *ret) {
+    struct mayfly_error error = {0};
+    mayfly_policy *policy = NULL;
+
+    if (make_wanted(t, a, &policy, &error) < 0)
+        fail(run_, &error, ret);
+    else if (files_in_add(tool, a->files, policy, ret))
+        execute(t, policy, a, run_, ret);
+    mayfly_policy_free(policy);
 }
 
 static void run_python(void *owner, const json_t *arguments, const struct tool_run *run_,
                        struct tool_answer *ret) {
-    const struct toolbox *t = owner;
+    struct toolbox *t = owner;
     struct asked a = {0};
 
     if (!take_common(t, "run_python", "code", arguments, &a, ret))
@@ -322,12 +392,12 @@ static void run_python(void *owner, const json_t *arguments, const struct tool_r
     if (!take_text(arguments, "code", &a.code, &a.code_len) || !a.code)
         answer_mistake(ret, "run_python: \"code\" has to be a string, the whole program.");
     else
-        call(t, &a, run_, ret);
+        call(t, "run_python", &a, run_, ret);
 }
 
 static void run_command(void *owner, const json_t *arguments, const struct tool_run *run_,
                         struct tool_answer *ret) {
-    const struct toolbox *t = owner;
+    struct toolbox *t = owner;
     struct asked a = {0};
 
     if (!take_common(t, "run_command", "command", arguments, &a, ret))
@@ -339,7 +409,7 @@ static void run_command(void *owner, const json_t *arguments, const struct tool_
             "its arguments, such as [\"sh\", \"-c\", \"ls -l /\"].",
             MAX_WORDS);
     else
-        call(t, &a, run_, ret);
+        call(t, "run_command", &a, run_, ret);
 }
 
 /* ------------------------------------------------------------------ making one */
@@ -395,8 +465,7 @@ static void add_tool(struct toolbox *t, const char *name, json_t *take_definitio
         (struct tool){.name = name, .definition = take_definition, .call = function};
 }
 
-static int define(struct toolbox *t, const struct facts *f, bool allow_run,
-                  struct mayfly_error *error) {
+static int define(struct toolbox *t, const struct facts *f, struct mayfly_error *error) {
     if (f->version)
         add_tool(t, "run_python",
                  definition(t, "run_python", "Run Python code", python_description(f),
@@ -405,7 +474,7 @@ static int define(struct toolbox *t, const struct facts *f, bool allow_run,
                                                    "the whole program"),
                                          t->longest_ms)),
                  run_python);
-    if (allow_run)
+    if (t->options.allow_run)
         add_tool(t, "run_command",
                  definition(
                      t, "run_command", "Run a command", command_description(f),
@@ -425,12 +494,34 @@ static int define(struct toolbox *t, const struct facts *f, bool allow_run,
     return 0;
 }
 
-static int look(struct toolbox *t, bool allow_run, struct mayfly_error *error) {
+/* Whether calls could be logged. */
+static int look_at_log(const struct toolbox *t, struct mayfly_error *error) {
+    struct runlog *log = NULL;
+    struct err err = {0};
+
+    if (!t->options.log)
+        return 0;
+    int r = runlog_open(t->options.log, &log, &err);
+    runlog_close(log);
+    return r < 0 ? failed(error, r, "%s; or log nothing: --no-log", err.message) : 0;
+}
+
+static int look(struct toolbox *t, struct mayfly_error *error) {
     const struct asked a = {.code = probe, .code_len = sizeof(probe)};
     mayfly_result *result = NULL;
+    mayfly_policy *policy = NULL;
     struct facts f = {0};
-    int r = run(t, &a, 0, &result, error);
+    int r = look_at_log(t, error);
 
+    r = r < 0 ? r : make_wanted(t, &a, &policy, error);
+    if (r < 0)
+        return r;
+    const char *out = mayfly_policy_text(policy, "out");
+    f.keeps_files = out && strcmp(out, "-") != 0;
+    if (f.keeps_files && !(t->kept.dir = strdup(out)))
+        r = failed(error, -ENOMEM, "out of memory");
+    r = r < 0 ? r : run(policy, &a, 0, &result, error);
+    mayfly_policy_free(policy);
     if (r < 0 || !result)
         return r;
     char *text _cleanup_free_ = strndup(result->out.data, result->out.len);
@@ -438,14 +529,14 @@ static int look(struct toolbox *t, bool allow_run, struct mayfly_error *error) {
     t->longest_ms = limit_value(result, "wall");
     r = text ? read_facts(result, text, &f, error) : failed(error, -ENOMEM, "out of memory");
     if (r == 0)
-        r = define(t, &f, allow_run, error);
+        r = define(t, &f, error);
     buf_done(&f.packages);
     mayfly_result_free(result);
     return r;
 }
 
-int toolbox_new(struct settings *take_settings, bool allow_run, struct toolbox **ret,
-                struct mayfly_error *error) {
+int toolbox_new(struct settings *take_settings, const struct toolbox_options *options,
+                struct toolbox **ret, struct mayfly_error *error) {
     struct toolbox *t = calloc(1, sizeof(*t));
 
     if (!t) {
@@ -454,9 +545,10 @@ int toolbox_new(struct settings *take_settings, bool allow_run, struct toolbox *
     }
     t->settings = *take_settings;
     *take_settings = (struct settings){0};
+    t->options = *options;
     t->set.list = t->list;
     t->set.owner = t;
-    int r = look(t, allow_run, error);
+    int r = look(t, error);
     t->set.longest_s = (double)t->longest_ms / 1000;
     if (r < 0)
         toolbox_free(t);
@@ -471,6 +563,7 @@ void toolbox_free(struct toolbox *t) {
     for (size_t i = 0; i < t->set.n; i++)
         json_decref(t->list[i].definition);
     settings_done(&t->settings);
+    free(t->kept.dir);
     free(t);
 }
 

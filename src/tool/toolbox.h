@@ -9,15 +9,23 @@
 
 #include "json/settings.h"
 #include "mayfly.h"
+#include "runlog/runlog.h"
 #include "tool/tool.h"
 
 struct toolbox;
 
+struct toolbox_options {
+    bool allow_run;                   /* run_command, too */
+    const char *source;               /* who asks, in the run log: "mcp" */
+    const struct runlog_options *log; /* where each call is logged; NULL: nowhere */
+};
+
 /* Makes one box, in which it asks the image's Python what it is and has, and from which it reads the limits that will
- * hold: so what the model is told is true, and a host on which no box can be made is found out before the first call.
- * Takes the settings, also when it fails. */
-int toolbox_new(struct settings *take_settings, bool allow_run, struct toolbox **ret,
-                struct mayfly_error *error);
+ * hold: so what the model is told is true, and a host on which no box can be made, or a log that cannot be written, is
+ * found out before the first call. That one runs nothing of the model's, and is not logged. Takes the settings, also when
+ * it fails; what the options point to is borrowed. */
+int toolbox_new(struct settings *take_settings, const struct toolbox_options *options,
+                struct toolbox **ret, struct mayfly_error *error);
 void toolbox_free(struct toolbox *t); /* accepts NULL */
 
 /* Valid until then. */

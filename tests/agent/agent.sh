@@ -4,7 +4,7 @@
 # shellcheck disable=SC2030,SC2031 # T is a directory of its own in those that run beside each other
 
 key=sk-test-4711-do-not-tell
-flags=(--rootfs "$ROOTFS" --model test-model)
+flags=(--rootfs "$ROOTFS" --model test-model --no-log)
 [ -z "${BEST_EFFORT:-}" ] || flags+=(--limits=best-effort)
 export OPENAI_API_KEY=$key
 unset OPENAI_MODEL http_proxy HTTP_PROXY https_proxy ALL_PROXY all_proxy
@@ -158,8 +158,40 @@ the_flags_say_what_is_asked_and_what_may_be_run() {
     agent 0 echo --json --system "" --allow-run --memory 64m "hello"
     same "$(json "json.loads(o['answer'])['tools'], len(json.loads(o['answer'])['messages'])")" "(['run_python', 'run_command'], 1)"
     at echo
-    out=$(printf 'from\nstdin' | OPENAI_MODEL=test-model "$B/mayfly" agent "${flags[@]:0:2}" ${BEST_EFFORT:+--limits=best-effort} --json -)
+    out=$(printf 'from\nstdin' | OPENAI_MODEL=test-model "$B/mayfly" agent "${flags[@]:0:2}" --no-log ${BEST_EFFORT:+--limits=best-effort} --json -)
     same "$(json "o['messages'][1]['content'], o['model']")" "('from\\nstdin', 'test-model-1')"
+}
+
+files_go_in_and_come_out_by_name() {
+    echo 20,22 >"$T/data"
+    agent 0 files --file "data.csv=$T/data" --json "?"
+    same "$(json "[(r['filesIn'], [(f['name'], f['bytes']) for f in r['result']['files']]) for r in o['runs']]")" \
+        "[(None, [('sum.txt', 2)]), (None, [('sum.txt', 9)]), (None, [])]"
+    # Into a directory: each run's apart, and what is there stays as it is.
+    mkdir "$T/kept" "$T/kept/2"
+    agent 0 kept --file "data.csv=$T/data" --out "$T/kept" "?"
+    same "$(cd "$T/kept" && echo * && cat 1/sum.txt 3/sum.txt)" "1 2 3
+42corrected"
+    has "$err" "mayfly: agent: run_python: has made $T/kept/1/sum.txt (2 B)"
+    agent 125 corrects --out "$T/data" "?"
+    error_has "$T/data"
+}
+
+each_run_is_in_the_log_unless_the_operator_says_no() {
+    flags=("${flags[@]/#--no-log/--log=$T/runs}")
+    agent 0 corrects "What is 1 + … + 10, and over 0?"
+    "$B/mayfly" log verify --log="$T/runs"
+    same "$("$B/mayfly" log --json --log="$T/runs" | python3 -c 'import json, sys
+print([(r["source"], r["outcome"], r["exitCode"], r["code"]["text"]) for r in map(json.loads, sys.stdin)])')" \
+        "[('agent', 'exited', 1, 'total = sum(range(11))\\nprint(total / 0)'), ('agent', 'exited', 0, 'print(sum(range(11)))')]"
+    ! grep -F "$key" "$T/runs" || fail "the key is in the log"
+    flags=("${flags[@]/#--log=*/--log=/nowhere/runs}")
+    agent 125 corrects "?"
+    error_has "/nowhere/runs" "; or log nothing: --no-log"
+    agent 125 corrects --no-log "?"
+    error_has "--no-log: and --log"
+    agent 125 corrects --log-code some "?"
+    error_has "--log-code: \"some\" is not full, digest or none"
 }
 
 what_is_wrong_with_the_flags_is_said_at_once() {

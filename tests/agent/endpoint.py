@@ -187,6 +187,23 @@ class Handler(BaseHTTPRequestHandler):
         need(asked["messages"][2]["content"] == "Let me compute. ", "what was said with the call stays")
         return said("The sum is 55; over 0 it is nothing.\n")
 
+    def play_files(self, turn, asked, first="", second=""):
+        if turn == 1:
+            return python("text = open('/in/data.csv').read()\nopen('/out/sum.txt', 'w').write(str(sum(map(int, text.split(',')))))")
+        if turn == 2:
+            need(f"files left in /out{first}:\nsum.txt (2 B)\n" in self.last, self.last)
+            return python("open('/out/sum.txt', 'w').write(open('/in/more').read())",
+                          files=[{"name": "more", "text": "corrected"}])
+        if turn == 3:
+            need(f"files left in /out{second}:\nsum.txt (9 B)\n" in self.last, self.last)
+            return python("print('nothing left')")
+        need(self.last == "exit code: 0\n\nstdout:\nnothing left\n", self.last)
+        return said("It is in sum.txt.")
+
+    def play_kept(self, turn, asked):
+        where = ", kept for the user in the directory "
+        return self.play_files(turn, asked, where + "1", where + "3")
+
     def play_whole(self, turn, asked):
         if turn == 1:
             call = {"id": "a", "type": "function", "function": {"name": "run_python", "arguments": '{"code": "print(6*7)"}'}}

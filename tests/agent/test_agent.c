@@ -17,6 +17,8 @@ PACKAGE_TEST(what_the_model_does_wrong_it_is_told)
 PACKAGE_TEST(steps_and_answers_have_an_end)
 PACKAGE_TEST(very_long_output_is_cut_for_the_model)
 PACKAGE_TEST(the_flags_say_what_is_asked_and_what_may_be_run)
+PACKAGE_TEST(files_go_in_and_come_out_by_name)
+PACKAGE_TEST(each_run_is_in_the_log_unless_the_operator_says_no)
 PACKAGE_TEST(what_is_wrong_with_the_flags_is_said_at_once)
 PACKAGE_TEST(the_endpoint_is_one_that_may_be_told_the_key)
 PACKAGE_TEST(the_key_is_in_no_box_and_no_command_line)
@@ -53,6 +55,8 @@ int main(void) {
         cmocka_unit_test(steps_and_answers_have_an_end),
         cmocka_unit_test(very_long_output_is_cut_for_the_model),
         cmocka_unit_test(the_flags_say_what_is_asked_and_what_may_be_run),
+        cmocka_unit_test(files_go_in_and_come_out_by_name),
+        cmocka_unit_test(each_run_is_in_the_log_unless_the_operator_says_no),
         cmocka_unit_test(what_is_wrong_with_the_flags_is_said_at_once),
         cmocka_unit_test(the_endpoint_is_one_that_may_be_told_the_key),
         cmocka_unit_test(the_key_is_in_no_box_and_no_command_line),

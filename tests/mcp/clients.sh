@@ -4,7 +4,7 @@
 # shellcheck disable=SC2164 # under set -e, as the prelude has it
 
 clients=$PWD/build/mcp-clients mayfly=$PWD/$B/mayfly
-flags=(mcp --rootfs "$ROOTFS")
+flags=(mcp --no-log --rootfs "$ROOTFS")
 [ -z "${BEST_EFFORT:-}" ] || flags+=(--limits=best-effort)
 
 ready() {

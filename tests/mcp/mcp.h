@@ -22,12 +22,18 @@ struct talk {
     size_t len, cap;
 };
 
-/* `mayfly mcp` with these flags (NULL-terminated), on pipes; without `initialize`. */
+/* `mayfly mcp` with these flags (NULL-terminated), on pipes; without `initialize`. Unless they say where, nothing is
+ * logged: the usual file is the host's. */
 MCP_UNUSED static struct talk talk_start(const char *const *flags) {
     const char *argv[32] = {"mcp", "--rootfs", live_env("MAYFLY_ROOTFS")};
     int in[2], out[2];
     size_t n = 3;
+    bool logs = false;
 
+    for (size_t i = 0; flags && flags[i]; i++)
+        logs = logs || strncmp(flags[i], "--log", strlen("--log")) == 0;
+    if (!logs)
+        argv[n++] = "--no-log";
     if (!live_has_cgroups())
         argv[n++] = "--limits=best-effort";
     for (size_t i = 0; flags && flags[i] && n < 31; i++)

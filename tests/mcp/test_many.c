@@ -10,6 +10,18 @@ enum { CLIENTS = 16 };
 
 static int n_calls(void) { return live_times(1000); }
 
+/* Whether the log is whole, and has that many lines. */
+static void must_be_logged(const char *path, const char *flag, int lines) {
+    const char *argv[] = {"log", "verify", flag, NULL};
+    struct live_output *o = live_program(argv, -1);
+    char want[64];
+
+    (void)snprintf(want, sizeof(want), " is whole: %d records", lines);
+    assert_has(o->out, want);
+    free(o);
+    assert_int_equal(live_count_lines(path), lines);
+}
+
 /* A client's whole life, in a process of its own. */
 static int be_client(const struct web *w, int number) {
     struct session_headers s = web_session(w, INITIALIZE("2025-11-25"));
@@ -34,10 +46,16 @@ static int be_client(const struct web *w, int number) {
 }
 
 static void a_thousand_calls_of_sixteen_clients_are_all_answered(void **state) {
-    static const char *const flags[] = {"--allow-run", NULL};
+    char dir[] = "/tmp/mayfly-mcp-XXXXXX", path[64], head[80], flag[80];
+    const char *flags[] = {"--allow-run", flag, NULL};
+    pid_t clients[CLIENTS];
+
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/runs", dir);
+    (void)snprintf(head, sizeof(head), "%s.head", path);
+    (void)snprintf(flag, sizeof(flag), "--log=%s", path);
     struct live_host before = live_look();
     struct web w = web_start(flags);
-    pid_t clients[CLIENTS];
 
     (void)state;
     for (int i = 0; i < CLIENTS; i++) {
@@ -54,6 +72,8 @@ static void a_thousand_calls_of_sixteen_clients_are_all_answered(void **state) {
     }
     web_end(&w);
     live_same(before);
+    must_be_logged(path, flag, n_calls());
+    assert_int_equal(unlink(path) | unlink(head) | rmdir(dir), 0);
 }
 
 static void as_many_down_one_pipe_are_all_answered_once(void **state) {

@@ -121,13 +121,68 @@ static void files_come_back_pictures_as_pictures(void **state) {
     json_decref(m);
 }
 
+static void files_that_the_model_hands_in_are_there_to_be_read(void **state) {
+    json_t *m =
+        python("{\"code\":\"print(open('/in/data/a.csv').read(), open('/in/b', 'rb').read())\\n"
+               "open('/in/b', 'w')\",\"files\":[{\"name\":\"data/a.csv\",\"text\":\"h\\u00e9\\u0000"
+               "\"},{\"name\":\"b\",\"base64\":\"AAEC/w==\"}]}");
+    const json_t *o = at(m, "result", "structuredContent");
+
+    (void)state;
+    assert_false(is_error(m));
+    assert_memory_equal(json_string_value(json_object_get(o, "stdout")),
+                        "h\xc3\xa9\0 b'\\x00\\x01\\x02\\xff'\n", 24);
+    assert_has(text_of(m), "exit code: 1\n");
+    assert_has(json_string_value(json_object_get(o, "stderr")), "Read-only file system");
+    json_decref(m);
+    m = python("{\"code\":\"import os; print(os.path.exists('/in/b'))\",\"files\":[]}");
+    assert_has(text_of(m), "stdout:\nFalse\n"); /* none of an earlier call's */
+    json_decref(m);
+}
+
+static void files_of_the_operators_cannot_be_replaced(void **state) {
+    static const char *const flags[] = {"--file", "data/own=/etc/hostname", NULL};
+    static const char *const names[] = {"data/own", "data", "data/own/x"};
+    struct talk t = talk_begin(flags);
+
+    (void)state;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        char arguments[128];
+        (void)snprintf(arguments, sizeof(arguments),
+                       "{\"code\":\"1\",\"files\":[{\"name\":\"%s\",\"text\":\"x\"}]}", names[i]);
+        talk_call(&t, "1", "run_python", arguments, "");
+        json_t *m = talk_answer(&t, "1");
+        assert_true(is_error(m));
+        assert_has(text_of(m), "there is a file of that name already");
+        json_decref(m);
+    }
+    talk_end(&t);
+}
+
 static void arguments_that_do_not_fit_are_an_error_that_says_what_would(void **state) {
     static const char *const cases[][2] = {
         {"{}", "\"code\" has to be a string, the whole program"},
         {"{\"code\":1}", "\"code\" has to be a string"},
-        {"{\"cod\":\"1\"}", "no argument \"cod\"; it takes code, stdin and timeout"},
+        {"{\"cod\":\"1\"}", "no argument \"cod\"; it takes code, stdin, files and timeout"},
         {"{\"code\":\"1\",\"memory\":\"8g\"}", "Limits are the operator's"},
         {"{\"code\":\"1\",\"stdin\":[]}", "\"stdin\" has to be a string"},
+#define FILES(list) "{\"code\":\"1\",\"files\":" list "}"
+        {FILES("\"x\""), "\"files\" has to be a list of at most 64 files"},
+        {FILES("[7]"), "\"files\"[0] has no name; it has to be an object with \"name\""},
+        {FILES("[{\"name\":\"a\",\"path\":\"/etc/passwd\"}]"), "\"files\"[0] has a \"path\""},
+        {FILES("[{\"name\":\"a\"}]"), "\"text\" or \"base64\""},
+        {FILES("[{\"name\":\"a\",\"text\":1}]"), "given once, as a string"},
+        {FILES("[{\"name\":\"a\",\"text\":\"\",\"base64\":\"\"}]"), "given once, as a string"},
+        {FILES("[{\"name\":\"a\",\"text\":\"\"},{\"name\":\"b\",\"base64\":\"A\\nB=\"}]"),
+         "\"files\"[1]: \"base64\" is no base64"},
+        {FILES("[{\"name\":\"a\",\"base64\":\"AA\\u0000\"}]"), "is no base64"},
+        {FILES("[{\"name\":\"../a\",\"text\":\"\"}]"),
+         "\"files\"[0]: \"../a\": has a part . or .."},
+        {FILES("[{\"name\":\"/a\",\"text\":\"\"}]"), "is not relative"},
+        {FILES("[{\"name\":\"a\\u0000b\",\"text\":\"\"}]"), "has no name"},
+        {FILES("[{\"name\":\"\",\"text\":\"\"}]"), "is empty"},
+        {FILES("[{\"name\":\"a\",\"text\":\"\"},{\"name\":\"a\",\"text\":\"\"}]"),
+         "\"files\"[1]: \"a\": there is a file of that name already"},
         {"{\"code\":\"1\",\"timeout\":11}", "at most 10, which is this server's limit"},
         {"{\"code\":\"1\",\"timeout\":0}", "above 0"},
         {"{\"code\":\"1\",\"timeout\":-1}", "above 0"},
@@ -678,9 +733,9 @@ static void what_is_wrong_with_the_flags_or_the_host_is_said_at_once(void **stat
         {{"mcp", "--allow-run=yes"}, "--allow-run: wants no value"},
         {{"mcp", "--token-file", "/nowhere"}, "/nowhere"},
         {{"mcp", "--allow-origin", "http://x"}, "are for --http"},
-        {{"mcp", "--http", "0.0.0.0:0"}, "--token-file"},
-        {{"mcp", "--http", "somewhere"}, "wants ADDRESS:PORT"},
-        {{"mcp", "--http", "::1:99999"}, "wants ADDRESS:PORT"},
+        {{"mcp", "--no-log", "--http", "0.0.0.0:0"}, "--token-file"},
+        {{"mcp", "--no-log", "--http", "somewhere"}, "wants ADDRESS:PORT"},
+        {{"mcp", "--no-log", "--http", "::1:99999"}, "wants ADDRESS:PORT"},
         {{"mcp", "-v", "/nowhere:/x"}, "/nowhere"},
     };
 
@@ -753,6 +808,8 @@ int main(void) {
         cmocka_unit_test(too_much_memory_is_told_of),
         cmocka_unit_test(hints_and_cuts_and_bytes_that_are_no_text_are_told_of),
         cmocka_unit_test(files_come_back_pictures_as_pictures),
+        cmocka_unit_test(files_that_the_model_hands_in_are_there_to_be_read),
+        cmocka_unit_test(files_of_the_operators_cannot_be_replaced),
         cmocka_unit_test(arguments_that_do_not_fit_are_an_error_that_says_what_would),
         cmocka_unit_test(the_description_is_of_the_box_that_the_operator_has_made),
         cmocka_unit_test(the_result_object_is_as_the_output_schema_says),
