@@ -109,7 +109,7 @@ test: ## build all and run every test, on every kind of host that this machine c
 	@scripts/deps.sh fuzz || echo "without them what fuzzing found is replayed, and nothing is looked for" >&2
 	@$(MAKE) --no-print-directory -j"$$(nproc)" all tests
 	@$(MAKE) --no-print-directory rootfs base
-	@scripts/test.sh unit golden fault live images mcp agent package fuzz hosts
+	@scripts/test.sh unit golden fault fuzz live images mcp agent package hosts
 
 unit golden fault live images mcp agent hosts: tests rootfs ## one suite of the tests
 	@scripts/test.sh $@

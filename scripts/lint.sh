@@ -21,8 +21,9 @@ check() {
     if "$@"; then echo "lint: $name: ok"; else echo "lint: $name: FAILED" && bad+=("$name"); fi
 }
 # Not the tests: cmocka's failures do not return, which the analyzer cannot know.
+# Not libc: it defines what these headers declare, under their names.
 tidy() {
-    find src -name '*.c' -print0 |
+    find src -name '*.c' ! -path 'src/libc/*' -print0 |
         xargs -0 -P "$jobs" -I{} clang-tidy --quiet {} -- "${flags[@]}" 2>/dev/null
 }
 clang_build() {

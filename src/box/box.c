@@ -70,6 +70,11 @@ static void row_failed(struct box *box, int32_t row, int code, const char *step)
     }
     const struct op *op = &box->plan->ops[row];
     const char *control = control_id_name(op->control);
+    if (op->kind == OP_CHDIR) { /* what the user has named: our calls would tell him nothing */
+        (void)err_errno(&box->failure, ERR_SETUP, code, control, row_remedy(op, code),
+                        "%s: the working directory %s", control, op->path);
+        return;
+    }
     plan_print_op(op, &text);
     (void)err_errno(&box->failure, ERR_SETUP, code, control, row_remedy(op, code),
                     "%s: %s (%s failed)", control, text.data ? text.data : op_name(op->kind), step);
@@ -78,14 +83,14 @@ static void row_failed(struct box *box, int32_t row, int code, const char *step)
 static void exec_failed(struct box *box, int code) {
     const char *name = box->plan->argv[0];
 
-    if (code == -ENOENT && !strchr(name, '/') && policy_gives(box->plan->policy, "PATH"))
+    if (code == -ENOENT && !strchr(name, '/') && policy_narrow_path(box->plan->policy))
         (void)err_set(&box->failure, ERR_NOT_FOUND, code, "",
                       "write the command with its whole path, or set another PATH with --env",
                       "%s: in no directory of the PATH that --env or the image set", name);
     else if (code == -ENOENT)
         (void)err_set(&box->failure, ERR_NOT_FOUND, code, "",
                       strchr(name, '/') ? "a script needs the interpreter that its first line names"
-                                        : "its PATH there is the box's own, see --env",
+                                        : "PATH has the usual directories, and --env sets another",
                       "%s: not found in the rootfs", name);
     else if (code == -EACCES)
         (void)err_set(&box->failure, ERR_NOT_EXECUTABLE, code, "", NULL,

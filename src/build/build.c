@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -17,12 +16,12 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "fetch/layer.h"
+#include "fetch/pull.h"
 #include "fetch/tree.h"
 
 #include "base/banned.h"
-
-extern char **environ;
 
 void build_say(const struct build *b, const char *fmt, ...) {
     va_list ap;
@@ -47,41 +46,58 @@ int build_at(const struct build *b, const struct docker_line *l, const struct er
 
 /* ------------------------------------------------------------------ images to begin from */
 
-/* mayfly-fetch pull, as a run has it done; what it prints is ours too. */
-static int pull(const struct build *b, const char *name) {
-    const char *const words[] = {"mayfly-fetch", "pull", "--store", b->store->path,
-                                 "--",           name,   NULL};
-    posix_spawn_file_actions_t files;
-    pid_t pid = 0;
-    int status = -1;
+/* In a process of its own, whose standard output is our standard error. What goes wrong is told by who asked. */
+static void pull_there(const struct build *b, const char *name, int said) {
+    struct pull_options o = {.store = b->store->path,
+                             .image = name,
+                             .mode = progress_mode_of_terminal(),
+                             .untold = true,
+                             .registry.retry = retry_default};
+    struct err err = {0};
 
-    if (posix_spawn_file_actions_init(&files) != 0)
-        return -ENOMEM;
-    int r = posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
-    r = r ? r
-          : posix_spawn(&pid, "/proc/self/exe", &files, NULL, (char *const *)(uintptr_t)words,
-                        environ);
-    (void)posix_spawn_file_actions_destroy(&files);
-    if (r)
-        return -r;
+    platform_host(&o.platform);
+    int r = dup2(STDERR_FILENO, STDOUT_FILENO) < 0 ? -errno : pull(&o, &err);
+    if (r < 0)
+        (void)fd_write_full(said, err.message, strlen(err.message));
+    _exit(r < 0);
+}
+
+static int pull_image(const struct build *b, const char *name, struct err *err) {
+    int ends[2], status = -1;
+    char why[sizeof(err->message)];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return err_errno(err, ERR_SETUP, -errno, "", NULL, "a pipe for the pull");
+    _cleanup_fd_ int in = ends[0], out = ends[1];
+    pid_t pid = fork();
+    if (pid < 0)
+        return err_errno(err, ERR_SETUP, -errno, "", NULL, "a process for the pull");
+    if (pid == 0)
+        pull_there(b, name, out);
+    fd_close(&out);
+    ssize_t n = fd_read_full(in, why, sizeof(why) - 1);
+    why[MAX(n, 0)] = '\0';
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
-            return -errno;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ENOENT;
+            break;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return 0;
+    return err_set(err, ERR_SETUP, -EHOSTUNREACH, "", NULL,
+                   "image %.100s could not be pulled%s%.300s", name, *why ? ": " : "", why);
 }
 
 int build_lease(struct build *b, const char *name, struct image_lease *ret, struct err *err) {
     struct err inner = {0};
-    int r = -ENOENT;
 
     *ret = (struct image_lease){.fd = -1};
-    if (b->pull == BUILD_PULL_ALWAYS && pull(b, name) < 0)
-        return err_set(err, ERR_SETUP, -ENOENT, "", "leave --pull out to build on what is there",
-                       "image %.200s could not be pulled", name);
-    r = image_lease(b->store->path, name, false, ret, &inner);
-    if (r == -ENOENT && b->pull == BUILD_PULL_MISSING && pull(b, name) == 0) {
+    if (b->pull == BUILD_PULL_ALWAYS && pull_image(b, name, err) < 0)
+        return err->code;
+    int r = image_lease(b->store->path, name, false, ret, &inner);
+    if (r == -ENOENT && b->pull == BUILD_PULL_MISSING) {
         image_release(ret);
         err_clear(&inner);
+        if (pull_image(b, name, err) < 0)
+            return err->code;
         r = image_lease(b->store->path, name, false, ret, &inner);
     }
     return r < 0 ? err_set(err, inner.kind, r, "", NULL, "%.400s", inner.message) : 0;

@@ -17,11 +17,13 @@
 
 #include "base/fd.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "build/build.h"
 #include "fetch/commands.h"
 #include "fetch/index.h"
 #include "fetch/options.h"
 #include "fetch/unpack.h"
+#include "linux/host.h"
 #include "mayfly.h"
 
 #include "base/banned.h"
@@ -34,6 +36,7 @@ struct request {
     const char *tags[MAX_TAGS], *args[BUILD_ARGS];
     int n_tags, n_args;
     char names[MAX_TAGS][REFERENCE_SIZE]; /* the tags in full */
+    char unnamed[MAX_TAGS][DIGEST_SIZE];  /* the images whose last name each was; "" */
     bool no_cache, quiet, json, no_bytecode;
 };
 
@@ -209,6 +212,10 @@ static int read_ignore(struct build *b, const char *file, struct ignore *ret, st
 }
 
 static int open_context(struct build *b, const char *dir, struct err *err) {
+    if (strcmp(dir, "-") == 0)
+        return err_set(err, ERR_UNSUPPORTED, -ENOTSUP, "",
+                       "unpack it, and name the directory; -f - reads a Dockerfile from there",
+                       "build: a context on standard input is not supported");
     b->context.what = "the context";
     b->context.root = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return b->context.root < 0
@@ -229,7 +236,8 @@ static int name_image(struct build *b, struct request *q, const struct stage *s,
     if (r == 0 && q->n_tags == 0)
         r = store_tag(b->store, NULL, BUILT_MANIFEST_TYPE, digest, size, err);
     for (int i = 0; i < q->n_tags && r == 0; i++)
-        r = store_tag(b->store, q->names[i], BUILT_MANIFEST_TYPE, digest, size, err);
+        r = store_name(b->store, q->names[i], BUILT_MANIFEST_TYPE, digest, size, q->unnamed[i],
+                       err);
     return r;
 }
 
@@ -238,24 +246,46 @@ static int print_image(const struct build *b, const struct request *q, const str
     size_t layers = json_array_size(s->image.layers);
 
     if (q->json) {
-        json_t *names = json_array();
-        for (int i = 0; i < q->n_tags; i++)
+        json_t *names = json_array(), *unnamed = json_array();
+        for (int i = 0; i < q->n_tags; i++) {
             (void)json_array_append_new(names, json_string(q->names[i]));
-        json_t *o = json_pack("{ss so sI sI sI}", "digest", digest, "names", names, "layers",
-                              (json_int_t)layers, "steps", (json_int_t)b->steps, "cached",
-                              (json_int_t)b->cached);
+            if (q->unnamed[i][0])
+                (void)json_array_append_new(unnamed, json_string(q->unnamed[i]));
+        }
+        json_t *o = json_pack("{ss so so sI sI sI}", "digest", digest, "names", names, "unnamed",
+                              unnamed, "layers", (json_int_t)layers, "steps", (json_int_t)b->steps,
+                              "cached", (json_int_t)b->cached);
         _cleanup_free_ char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
         (void)puts(text ? text : "{}");
         json_decref(o);
     } else if (q->quiet) {
         (void)puts(digest);
     } else {
-        for (int i = 0; i < MAX(q->n_tags, 1); i++)
+        for (int i = 0; i < MAX(q->n_tags, 1); i++) {
             (void)printf("%s %s: %zu layers, %u of %u steps cached\n",
                          q->n_tags ? q->names[i] : "(no name)", digest, layers, b->cached,
                          b->steps);
+            if (q->unnamed[i][0])
+                (void)printf("  " UNNAMED_NOTE "\n", q->unnamed[i]);
+        }
     }
     return fflush(stdout) == 0 ? 0 : EXIT_FETCH;
+}
+
+/* For who reads JSON: what went wrong is there too. */
+static void print_error(const struct err *err) {
+    char text8[3 * sizeof(err->message) + 1]; /* a name in it may be anything */
+
+    text8[utf8_repair(err->message, strlen(err->message), text8)] = '\0';
+    json_t *o = json_pack(
+        "{s{ss ss so ss}}", "error", "message", text8, "kind", err_kind_name(err->kind), "control",
+        *err->control ? json_string(err->control) : json_null(), "code", errno_name(err->code));
+    _cleanup_free_ char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
+
+    if (text)
+        (void)puts(text);
+    (void)fflush(stdout);
+    json_decref(o);
 }
 
 static int make(struct build *b, struct request *q, const char *dir, struct err *err) {
@@ -296,14 +326,17 @@ static int own_namespace(struct err *err) {
 }
 
 /* As a user, what limits take is asked of systemd, as for any run; and the box's ids are one, the caller's own, whose
- * files the work tree's are: newuidmap is not to be used, which no_new_privs sees to. */
+ * files the work tree's are: newuidmap is not to be used, which no_new_privs sees to. What mayfly_delegate has found of
+ * the host was true before both; believed any longer, it would have each RUN fail on newuidmap. */
 static int prepare(struct err *err) {
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* or libarchive finds no text in names that are UTF-8 */
     if (geteuid() == 0)
         return 0;
     (void)mayfly_delegate(NULL, NULL, NULL);
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    return own_namespace(err);
+    int r = own_namespace(err);
+    host_forget();
+    return r;
 }
 
 int fetch_build(int argc, char **argv) {
@@ -354,6 +387,8 @@ int fetch_build(int argc, char **argv) {
         json_decref(b->build_args);
     }
     int status = r == 0 ? 0 : complain_of(&err);
+    if (r < 0 && q->json)
+        print_error(&err);
     if (b->run_status)
         status = EXIT_RUN;
     if (b->signal) {

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "build/build.h"
 #include "build/extract.h"
 #include "fetch/tree.h"

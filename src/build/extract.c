@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "build/pattern.h"
 #include "fetch/layer.h"
 #include "fetch/worker.h"

@@ -37,8 +37,4 @@ void ignore_done(struct ignore *i);
 /* `path` relative to the context, plainly written. The last rule that fits it, or a directory it is in, decides. */
 bool ignore_has(const struct ignore *i, const char *path);
 
-/* A path written plainly: no "//", ".", "/" at either end; ".." goes up as far as the top. False if it is too long, or if
- * it goes above the top, where that is not allowed. */
-bool path_plain(const char *path, bool clamp, char *ret, size_t size);
-
 #endif

@@ -25,6 +25,8 @@
 
 struct run {
     json_t *argv, *env; /* lists */
+    const char
+        *script; /* a here-document that names its interpreter, and is all of the command; NULL */
     const char *user, *workdir;
     bool network;
     int line;
@@ -32,17 +34,16 @@ struct run {
 
 /* ------------------------------------------------------------------ what is run */
 
-/* The shell's argument: the line, and behind it its here-documents as the shell reads them. One that is all of the line
- * is the script itself. */
-static const char *script_of(const struct stage *s, const struct docker_line *l, struct err *err) {
-    _cleanup_buf_ struct buf text = {0};
-    bool whole = l->n_heredocs == 1 && strncmp(l->text, "<<", 2) == 0 && !strpbrk(l->text, " \t");
+/* A here-document that is all of the line is the script itself. */
+static bool is_whole(const struct docker_line *l) {
+    return l->n_heredocs == 1 && strncmp(l->text, "<<", 2) == 0 && !strpbrk(l->text, " \t");
+}
 
-    if (whole && strncmp(l->heredocs[0].body, "#!", 2) == 0) {
-        (void)docker_refuse(&s->build->file, l, err, "name the program: RUN python3 <<EOF",
-                            "a script that begins with #! is not supported");
-        return NULL;
-    }
+/* The shell's argument: the line, and behind it its here-documents as the shell reads them. */
+static const char *shell_text(const struct stage *s, const struct docker_line *l, struct err *err) {
+    _cleanup_buf_ struct buf text = {0};
+    bool whole = is_whole(l);
+
     if (!whole)
         buf_puts(&text, l->text);
     for (size_t i = 0; i < l->n_heredocs; i++)
@@ -64,9 +65,9 @@ static json_t *argv_of(const struct stage *s, const struct docker_line *l, struc
             (void)docker_refuse(&s->build->file, l, err, NULL, "names no command");
         return argv;
     }
-    const char *script = script_of(s, l, err);
-    argv = script ? built_list(s->shell) : NULL;
-    if (argv && json_array_append_new(argv, json_string(script)) < 0) {
+    const char *text = shell_text(s, l, err);
+    argv = text ? built_list(s->shell) : NULL;
+    if (argv && json_array_append_new(argv, json_string(text)) < 0) {
         json_decref(argv);
         argv = NULL;
     }
@@ -111,16 +112,17 @@ static int set(mayfly_policy *p, const char *name, const char *value, struct err
                : 0;
 }
 
-static int set_command(mayfly_policy *p, const json_t *list, struct err *err) {
-    const char **argv = calloc(json_array_size(list) + 1, sizeof(*argv));
+static int set_command(mayfly_policy *p, const struct run *run, struct err *err) {
+    const char **argv = calloc(json_array_size(run->argv) + 1, sizeof(*argv));
     struct mayfly_error e = {0};
     const json_t *word;
     size_t i;
 
     if (!argv)
         return err_oom(err);
-    json_array_foreach(list, i, word) argv[i] = json_string_value(word);
-    int r = mayfly_policy_command(p, argv, &e);
+    json_array_foreach(run->argv, i, word) argv[i] = json_string_value(word);
+    int r =
+        run->script ? policy_run_script(p, run->script, &e) : mayfly_policy_command(p, argv, &e);
     free((void *)argv);
     return r < 0 ? err_set(err, ERR_USAGE, r, "", NULL, "%s", e.message) : 0;
 }
@@ -215,7 +217,7 @@ static int fill(mayfly_policy *p, struct stage *s, const struct run *run, struct
         r = set(p, "env", epoch, err);
     }
     json_array_foreach(run->env, i, e) { r = r < 0 ? r : set(p, "env", json_string_value(e), err); }
-    return r < 0 ? r : set_command(p, run->argv, err);
+    return r < 0 ? r : set_command(p, run, err);
 }
 
 /* ------------------------------------------------------------------ the run */
@@ -399,21 +401,34 @@ static int take_network(const struct stage *s, const struct docker_line *l, bool
                          asked);
 }
 
-int step_run(struct stage *s, const struct docker_line *l, struct err *err) {
-    const char *user = built_text(&s->image, "User"), *dir = built_text(&s->image, "WorkingDir");
-    struct err inner = {0};
-    struct run run = {
-        .user = *user ? user : "0", .workdir = *dir == '/' ? dir : "/", .line = l->line};
+/* USER's; "5:" is "5". */
+static const char *user_of(const struct stage *s) {
+    const char *user = built_text(&s->image, "User");
+    size_t len = strlen(user);
 
+    len -= len > 1 && user[len - 1] == ':';
+    return len ? arena_strndup(&s->build->arena, user, len) : "0";
+}
+
+int step_run(struct stage *s, const struct docker_line *l, struct err *err) {
+    const char *user = user_of(s), *dir = built_text(&s->image, "WorkingDir");
+    struct err inner = {0};
+    struct run run = {.user = user, .workdir = *dir == '/' ? dir : "/", .line = l->line};
+
+    if (!user)
+        return err_oom(err);
     if (take_network(s, l, &run.network, err) < 0)
         return err->code;
-    run.argv = argv_of(s, l, &inner);
+    if (is_whole(l) && strncmp(l->heredocs[0].body, "#!", 2) == 0)
+        run.script = l->heredocs[0].body;
+    run.argv = run.script ? json_array() : argv_of(s, l, &inner);
     run.env = run.argv ? env_of(s) : NULL;
     struct step step = {
         .line = l,
         .created_by = arena_printf(&s->build->arena, "RUN %s", l->said),
-        .depends = run.env ? json_pack("{sO sO ss ss sb}", "run", run.argv, "env", run.env, "user",
-                                       run.user, "workdir", run.workdir, "network", run.network)
+        .depends = run.env ? json_pack("{sO sO ss ss sb ss*}", "run", run.argv, "env", run.env,
+                                       "user", run.user, "workdir", run.workdir, "network",
+                                       run.network, "script", run.script)
                            : NULL,
         .carry_out = carry_out,
         .context = &run,

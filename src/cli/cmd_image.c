@@ -113,7 +113,6 @@ void help_fetch(const struct command *self) {
         {"pull images inspect import build export rmi prune", "    --store", "DIR",
          "where images are kept (~/.local/share/mayfly, for root /var/lib/mayfly)"},
     };
-    char left[64];
 
     help_short(self);
     (void)printf("\n");
@@ -122,9 +121,7 @@ void help_fetch(const struct command *self) {
         size_t len = strlen(self->name);
         if (!at || (at != flags[i].command && at[-1] != ' ') || (at[len] && at[len] != ' '))
             continue;
-        (void)snprintf(left, sizeof(left), "%s %s", flags[i].flag,
-                       flags[i].metavar ? flags[i].metavar : "");
-        (void)printf("  %-26s%s\n", left, flags[i].help);
+        help_line(flags[i].flag, flags[i].metavar, flags[i].help);
     }
 }
 

@@ -39,7 +39,7 @@ void help_line(const char *flag, const char *metavar, const char *help) {
     char left[96];
 
     (void)snprintf(left, sizeof(left), "%s %s", flag, metavar ? metavar : "");
-    if (strlen(left) > 34)
+    if (strlen(left) >= 34)
         (void)printf("  %s\n  %-34s%s\n", left, "", help);
     else
         (void)printf("  %-34s%s\n", left, help);

@@ -102,6 +102,7 @@ static int plan_binds(const struct policy *policy, const struct host *host UNUSE
                        bind->source);
     }
     files_in_rows(plan);
+    script_rows(plan);
     return 0;
 }
 

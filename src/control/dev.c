@@ -49,8 +49,19 @@ static void device_rows(struct plan *plan, const char *name) {
                                .why = "nodes cannot be made in a user namespace, only shown"});
 }
 
-static int plan_dev(const struct policy *policy UNUSED, const struct host *host UNUSED,
-                    struct plan *plan, struct err *err UNUSED) {
+static void place_row(struct plan *plan, const char *name, const char *why) {
+    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                               .kind = OP_MKDIR,
+                               .control = CTL_DEV,
+                               .slot = SLOT_DEV,
+                               .path = name,
+                               .a = 0755,
+                               .b = OP_NO_OWNER,
+                               .why = why});
+}
+
+static int plan_dev(const struct policy *policy, const struct host *host UNUSED, struct plan *plan,
+                    struct err *err UNUSED) {
     plan_add(plan, (struct op){.stage = STAGE_INSIDE,
                                .kind = OP_FS_NEW,
                                .control = CTL_DEV,
@@ -77,14 +88,9 @@ static int plan_dev(const struct policy *policy UNUSED, const struct host *host 
                                    .path = links[i].link,
                                    .value = links[i].target,
                                    .why = "shells and scripts use it"});
-    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
-                               .kind = OP_MKDIR,
-                               .control = CTL_DEV,
-                               .slot = SLOT_DEV,
-                               .path = "shm",
-                               .a = 0755,
-                               .b = OP_NO_OWNER,
-                               .why = "a place to mount shared memory on"});
+    place_row(plan, "shm", "a place to mount shared memory on");
+    if (policy->script)
+        place_row(plan, "pipes", "a place to mount the script on");
     plan_add(plan, (struct op){.stage = STAGE_INSIDE,
                                .kind = OP_TREE_ATTR,
                                .control = CTL_DEV,

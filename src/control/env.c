@@ -11,8 +11,6 @@
 
 #include "base/banned.h"
 
-static const char path_default[] =
-    "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /* Libraries that read their thread count from the environment. */
 static const char *const thread_variables[] = {
     "OMP_NUM_THREADS",  "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS",
@@ -45,7 +43,7 @@ static int plan_env(const struct policy *policy, const struct host *host, struct
 
     if (!envp)
         return err_oom(err);
-    put(envp, &n, path_default);
+    put(envp, &n, "PATH=" POLICY_PATH);
     put(envp, &n, plan_text(plan, "HOME=%s", plan->home));
     put(envp, &n, "USER=box");
     put(envp, &n, "LOGNAME=box");

@@ -32,12 +32,13 @@ const char *const *files_places(struct plan *plan) {
     return n ? names : NULL;
 }
 
-static void attach_row(struct plan *plan, enum control_id id, int slot, const char *path) {
+static void attach_row(struct plan *plan, enum control_id id, int slot, int below,
+                       const char *path) {
     plan_add(plan, (struct op){.stage = STAGE_INSIDE,
                                .kind = OP_TREE_ATTACH,
                                .control = id,
                                .slot = slot,
-                               .slot2 = SLOT_ROOT,
+                               .slot2 = below,
                                .path = path,
                                .why = "the place that the code is told of",
                                .remedy = "the rootfs needs a real directory there to mount on"});
@@ -113,7 +114,41 @@ void files_in_rows(struct plan *plan) {
                                .slot = SLOT_IN,
                                .flags = MOUNT_ATTR_RDONLY,
                                .why = "they are to be read only"});
-    attach_row(plan, CTL_BINDS, SLOT_IN, "in");
+    attach_row(plan, CTL_BINDS, SLOT_IN, SLOT_ROOT, "in");
+}
+
+/* Not in the root, of which each change gets into the image; and not in /dev, where nothing is executed. */
+void script_rows(struct plan *plan) {
+    const char *script = plan->policy->script;
+
+    if (!script || !plan_has(plan, CTL_DEV))
+        return;
+    plan_add(plan,
+             (struct op){.stage = STAGE_INSIDE,
+                         .kind = OP_FS_NEW,
+                         .control = CTL_BINDS,
+                         .slot = SLOT_IN,
+                         .path = "tmpfs",
+                         .value = plan_text(plan, "size=%zu,nr_inodes=%d,mode=755",
+                                            strlen(script) / PAGE * PAGE + 2 * PAGE, SPARE_INODES),
+                         .flags = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
+                         .why = "the script must be a file, and none of the image's"});
+    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                               .kind = OP_FILE,
+                               .control = CTL_BINDS,
+                               .slot = SLOT_IN,
+                               .path = strrchr(POLICY_SCRIPT, '/') + 1,
+                               .a = 0755,
+                               .b = strlen(script),
+                               .data = script,
+                               .why = "the kernel finds its interpreter"});
+    plan_add(plan, (struct op){.stage = STAGE_INSIDE,
+                               .kind = OP_TREE_ATTR,
+                               .control = CTL_BINDS,
+                               .slot = SLOT_IN,
+                               .flags = MOUNT_ATTR_RDONLY,
+                               .why = "it is to be read only"});
+    attach_row(plan, CTL_BINDS, SLOT_IN, SLOT_DEV, "pipes");
 }
 
 void files_out_rows(struct plan *plan) {
@@ -144,7 +179,7 @@ void files_out_rows(struct plan *plan) {
                                .control = CTL_TMP,
                                .slot = SLOT_OUT,
                                .why = "it is read when nothing of the box lives any more"});
-    attach_row(plan, CTL_TMP, SLOT_OUT, "out");
+    attach_row(plan, CTL_TMP, SLOT_OUT, SLOT_ROOT, "out");
     plan_limit(plan, "out", policy->out_bytes, "bytes", "tmpfs");
     plan_limit(plan, "outFiles", policy->out_files, "count", "supervisor");
 }

@@ -10,6 +10,8 @@
 const char *const *files_places(struct plan *plan);
 /* Rows of /in with the files that are handed in by content, if there are any. */
 void files_in_rows(struct plan *plan);
+/* Rows of the script that a build's box executes, if there is one. */
+void script_rows(struct plan *plan);
 /* Rows of /out, if it is wanted. */
 void files_out_rows(struct plan *plan);
 

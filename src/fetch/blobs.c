@@ -200,8 +200,8 @@ struct blob_writer {
     EVP_MD_CTX *hash;
 };
 
-static const EVP_MD *algorithm(const struct blob_writer *w) {
-    return w->known && strncmp(w->digest, "sha512:", 7) == 0 ? EVP_sha512() : EVP_sha256();
+static const EVP_MD *algorithm_of(const char *digest) {
+    return strncmp(digest, "sha512:", 7) == 0 ? EVP_sha512() : EVP_sha256();
 }
 
 static int failed(const struct blob_writer *w, int code, struct err *err) {
@@ -233,7 +233,7 @@ static int start_over(struct blob_writer *w) {
     w->len = 0;
     if (ftruncate(w->file.fd, 0) < 0 || lseek(w->file.fd, 0, SEEK_SET) < 0)
         return -errno;
-    return EVP_DigestInit_ex(w->hash, algorithm(w), NULL) ? 0 : -ENOMEM;
+    return EVP_DigestInit_ex(w->hash, algorithm_of(w->digest), NULL) ? 0 : -ENOMEM;
 }
 
 static int open_file(struct blob_writer *w) {
@@ -261,7 +261,8 @@ int blob_begin(struct store *s, const char *digest, int64_t size, struct blob_wr
     *w = (struct blob_writer){.store = s, .file.fd = -1, .known = digest, .size = size};
     (void)str_copy(w->digest, sizeof(w->digest), digest ? digest : "");
     w->hash = EVP_MD_CTX_new();
-    int r = w->hash && EVP_DigestInit_ex(w->hash, algorithm(w), NULL) ? open_file(w) : -ENOMEM;
+    int r = w->hash && EVP_DigestInit_ex(w->hash, algorithm_of(w->digest), NULL) ? open_file(w)
+                                                                                 : -ENOMEM;
     if (r == 0)
         r = take_up(w);
     if (r == 0 && size >= 0 && w->len > (uint64_t)size)
@@ -298,12 +299,12 @@ int blob_restart(struct blob_writer *w, struct err *err) {
     return r < 0 ? failed(w, r, err) : 0;
 }
 
-/* The digest of what was written, in words. */
-static int digest_text(struct blob_writer *w, char ret[DIGEST_SIZE]) {
+/* The digest of what was hashed, in words. */
+static int digest_text(EVP_MD_CTX *hash, char ret[DIGEST_SIZE]) {
     unsigned char md[EVP_MAX_MD_SIZE];
     unsigned n = 0;
 
-    if (!EVP_DigestFinal_ex(w->hash, md, &n))
+    if (!EVP_DigestFinal_ex(hash, md, &n))
         return -ENOMEM;
     (void)str_copy(ret, DIGEST_SIZE, n == 64 ? "sha512:" : "sha256:");
     for (unsigned i = 0; i < n; i++)
@@ -314,11 +315,9 @@ static int digest_text(struct blob_writer *w, char ret[DIGEST_SIZE]) {
 /* First what it is, then the name, then that there is the name: after any crash a name has its bytes. */
 static int name_it(struct blob_writer *w, const char *digest) {
     char path[BLOB_PATH_SIZE];
-    struct stat st;
 
     (void)store_blob_path(digest, path);
-    if (fstatat(w->store->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode) &&
-        (uint64_t)st.st_size == w->len)
+    if (blob_is_good(w->store, digest, (int64_t)w->len))
         return tmp_drop(w->store->tmp, &w->file), 0; /* another was first */
     if (fchmod(w->file.fd, 0644) < 0 || fsync(w->file.fd) < 0 ||
         renameat(w->store->tmp, w->file.name, w->store->dir, path) < 0)
@@ -339,7 +338,7 @@ int blob_commit_as(struct blob_writer *w, char ret_digest[DIGEST_SIZE], int64_t 
         r = err_set(err, ERR_SETUP, -EBADMSG, "", "get it again",
                     "%.20s…: %llu bytes instead of the %lld that its descriptor says", w->digest,
                     (unsigned long long)w->len, (long long)w->size);
-    } else if ((r = digest_text(w, digest)) < 0) {
+    } else if ((r = digest_text(w->hash, digest)) < 0) {
         (void)err_oom(err);
     } else if (w->known && strcmp(digest, w->digest) != 0) {
         r = err_set(
@@ -385,6 +384,46 @@ int blob_exists(const struct store *s, const char *digest, int64_t size) {
            S_ISREG(st.st_mode) && (size < 0 || st.st_size == size);
 }
 
+static int hash_file(int fd, const char *digest, char ret[DIGEST_SIZE]) {
+    enum { CHUNK = 256 << 10 };
+    EVP_MD_CTX *hash = EVP_MD_CTX_new();
+    _cleanup_free_ char *chunk = malloc(CHUNK);
+    int r = hash && chunk && EVP_DigestInit_ex(hash, algorithm_of(digest), NULL) ? 0 : -ENOMEM;
+    ssize_t n = 0;
+
+    while (r == 0 && (n = fd_read_full(fd, chunk, CHUNK)) > 0)
+        r = EVP_DigestUpdate(hash, chunk, (size_t)n) ? 0 : -ENOMEM;
+    r = r < 0 ? r : n < 0 ? (int)n : digest_text(hash, ret);
+    EVP_MD_CTX_free(hash);
+    return r;
+}
+
+static int damaged(const struct store *s, const char *digest, struct err *err) {
+    return err_set(err, ERR_SETUP, -EBADMSG, "", "pull or import the image again",
+                   "image store %.200s: its copy of %.30s… is damaged", s->path, digest);
+}
+
+int blob_verify(const struct store *s, const char *digest, int64_t size, struct err *err) {
+    char got[DIGEST_SIZE] = "";
+    _cleanup_fd_ int fd = blob_open(s, digest, err);
+    struct stat st;
+
+    if (fd < 0)
+        return fd;
+    if (fstat(fd, &st) < 0)
+        return store_failed(s, -errno, "reading a blob", err);
+    if (!S_ISREG(st.st_mode) || (size >= 0 && st.st_size != size))
+        return damaged(s, digest, err);
+    int r = hash_file(fd, digest, got);
+    if (r < 0 && r != -EIO) /* which is what a disk says of what it has lost */
+        return store_failed(s, r, "reading a blob", err);
+    return strcmp(got, digest) == 0 ? 0 : damaged(s, digest, err);
+}
+
+bool blob_is_good(const struct store *s, const char *digest, int64_t size) {
+    return blob_exists(s, digest, size) && blob_verify(s, digest, size, NULL) == 0;
+}
+
 int blob_open(const struct store *s, const char *digest, struct err *err) {
     char path[BLOB_PATH_SIZE];
 
@@ -401,6 +440,7 @@ int blob_open(const struct store *s, const char *digest, struct err *err) {
 int blob_read_all(const struct store *s, const char *digest, size_t limit, struct buf *ret,
                   struct err *err) {
     _cleanup_fd_ int fd = blob_open(s, digest, err);
+    char got[DIGEST_SIZE];
     struct stat st;
 
     if (fd < 0)
@@ -417,6 +457,11 @@ int blob_read_all(const struct store *s, const char *digest, size_t limit, struc
     ssize_t n = fd_read_full(fd, to, (size_t)st.st_size);
     if (n < 0)
         return store_failed(s, (int)n, "reading a blob", err);
+    int r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : hash_file(fd, digest, got);
+    if (r < 0)
+        return store_failed(s, r, "reading a blob", err);
+    if (strcmp(got, digest) != 0)
+        return damaged(s, digest, err);
     ret->len += (size_t)n;
     return 0;
 }

@@ -52,9 +52,13 @@ void blob_abandon(struct blob_writer *w, bool keep_partial); /* accepts NULL */
 
 /* True if there is a blob of that digest and size (-1: of any). */
 int blob_exists(const struct store *s, const char *digest, int64_t size);
+/* The same, and its bytes are those of the digest: all of it is read. What a disk has damaged counts as missing. */
+bool blob_is_good(const struct store *s, const char *digest, int64_t size);
+/* 0, or -errno with words: -EBADMSG where it is damaged, -ENOENT. */
+int blob_verify(const struct store *s, const char *digest, int64_t size, struct err *err);
 /* A descriptor to read it from; -ENOENT with words in err. */
 int blob_open(const struct store *s, const char *digest, struct err *err);
-/* The whole of it; -EFBIG above the limit. */
+/* The whole of it, verified; -EFBIG above the limit. */
 int blob_read_all(const struct store *s, const char *digest, size_t limit, struct buf *ret,
                   struct err *err);
 /* A small blob that is in memory. */

@@ -130,13 +130,13 @@ static int start_box(const char *root, pid_t *ret_pid, int *ret_fd) {
 /* ------------------------------------------------------------------ the tree */
 
 /* The archive that comes out of the box, put into a tree of its own. */
-static int fill(const struct tmp_entry *stage, int archive, struct unpack_summary *ret) {
+static int fill(int dir, int archive, struct unpack_summary *ret) {
     struct job_head head = {
         .kind = JOB_BYTECODE, .layers = 1, .max_bytes = UINT64_C(512) << 20, .max_entries = 100000};
     const struct job_layer layer = {.diff_id = ""};
     struct err err = {0};
     struct job job;
-    int r = job_start(&job, stage->fd, &head, &err);
+    int r = job_start(&job, dir, &head, &err);
 
     r = r < 0 ? r : job_layer(&job, &layer, archive, true, &err);
     r = r < 0 ? r : job_end(&job, ret, &err);
@@ -145,36 +145,38 @@ static int fill(const struct tmp_entry *stage, int archive, struct unpack_summar
 }
 
 /* The number of files of byte code, or -errno. */
-static int64_t make(const struct store *s, const struct tmp_entry *stage) {
-    char root[STORE_PATH_SIZE + TMP_NAME_SIZE + 16];
+static int64_t make(const struct store *s, int dir, const char *path) {
+    char root[2 * STORE_PATH_SIZE];
     struct unpack_summary own = {0};
     int status = -1;
     pid_t pid = 0;
     _cleanup_fd_ int archive = -1;
 
-    if (mkdirat(stage->fd, STORE_BYTECODE, 0755) < 0 || mkdirat(stage->fd, JOB_TRASH, 0700) < 0)
+    if (mkdirat(dir, JOB_PART, 0755) < 0 || mkdirat(dir, JOB_TRASH, 0700) < 0)
         return -EIO;
-    (void)snprintf(root, sizeof(root), "%s/" STORE_TMP "/%s/" STORE_FS, s->path, stage->name);
+    (void)snprintf(root, sizeof(root), "%s/%s/" STORE_FS, s->path, path);
     int r = start_box(root, &pid, &archive);
     if (r < 0)
         return r;
-    r = fill(stage, archive, &own);
+    r = fill(dir, archive, &own);
     fd_close(&archive); /* ends the box, should it still write */
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     return r < 0 ? r : status != 0 ? -EIO : (int64_t)own.files;
 }
 
-void bytecode_add(const struct store *s, const struct tmp_entry *stage,
-                  struct unpack_summary *sum) {
-    _cleanup_fd_ int fs =
-        openat(stage->fd, STORE_FS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+void bytecode_add(const struct store *s, int dir, const char *path, struct unpack_summary *sum) {
+    _cleanup_fd_ int fs = openat(dir, STORE_FS, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     if (fs < 0 || !lacks_bytecode(fs))
         return;
-    int64_t n = make(s, stage);
-    (void)tree_remove(stage->fd, JOB_TRASH, NULL);
+    (void)tree_remove(dir, JOB_PART, NULL); /* of one who was killed */
+    (void)tree_remove(dir, JOB_TRASH, NULL);
+    int64_t n = make(s, dir, path);
+    (void)tree_remove(dir, JOB_TRASH, NULL);
+    if (n > 0 && (syncfs(dir) < 0 || renameat(dir, JOB_PART, dir, STORE_BYTECODE) < 0))
+        n = -errno;
     if (n <= 0)
-        (void)tree_remove(stage->fd, STORE_BYTECODE, NULL);
+        (void)tree_remove(dir, JOB_PART, NULL);
     sum->bytecode = n > 0 ? (uint64_t)n : 0;
 }

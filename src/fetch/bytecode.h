@@ -11,8 +11,8 @@
 #include "fetch/tmp.h"
 #include "fetch/unpack.h"
 
-/* Adds bytecode/ to the directory that is being unpacked in, if its fs/ has a Python and no byte code of its own. It is
+/* Adds bytecode/ to `dir`, whose path below the store is `path`, being unpacked in or a run's already, if its fs/ has a Python and no byte code of its own. It is
  * a help and not a need: where it cannot be made there is none, and the summary counts none. */
-void bytecode_add(const struct store *s, const struct tmp_entry *stage, struct unpack_summary *sum);
+void bytecode_add(const struct store *s, int dir, const char *path, struct unpack_summary *sum);
 
 #endif

@@ -12,6 +12,7 @@
 #include "base/units.h"
 #include "fetch/commands.h"
 #include "fetch/export.h"
+#include "fetch/gc.h"
 #include "fetch/import.h"
 #include "fetch/index.h"
 #include "fetch/options.h"
@@ -58,7 +59,13 @@ static void print_images(const struct import *i) {
 
 static json_t *text_or_null(const char *text) { return *text ? json_string(text) : json_null(); }
 
-static void print_images_json(const struct import *i) {
+static json_t *error_json(const struct err *err) {
+    return json_pack("{ss ss ss}", "message", err->message, "code", errno_name(err->code), "kind",
+                     err_kind_name(err->kind));
+}
+
+/* Of several images those that came before a wrong one are there. */
+static void print_images_json(const struct import *i, const struct err *err) {
     json_t *list = json_array();
 
     for (size_t k = 0; k < i->n_images; k++) {
@@ -69,26 +76,43 @@ static void print_images_json(const struct import *i) {
                             image->sum.was_there, "unpacked", summary_json(&image->sum)));
     }
     json_t *all = json_pack("{so}", "images", list);
+    if (all && err->code)
+        (void)json_object_set_new(all, "error", error_json(err));
     char *text = all ? json_dumps(all, JSON_COMPACT) : NULL;
     (void)puts(text ? text : "{}");
     free(text);
     json_decref(all);
 }
 
+/* What an import that failed has brought goes again, unless others are writing: then prune finds it. */
+static void drop_added(const char *path, const struct buf *before) {
+    struct store *s = NULL;
+
+    if (store_open_alone(path, 0, &s, NULL) == 0)
+        (void)store_drop_added(s, before, NULL);
+    store_close(s);
+}
+
 int fetch_import(int argc, char **argv) {
-    const char *path = NULL, *tag = NULL, *platform = NULL;
+    const char *path = NULL, *tags[8], *tag = NULL, *platform = NULL;
+    int n_tags = 0;
     bool json = false, no_bytecode = false;
     const struct option_row rows[] = {{"--store", 0, NULL, &path},
-                                      {"--tag", 't', NULL, &tag},
                                       {"--platform", 0, NULL, &platform},
                                       {"--json", 0, &json, NULL},
                                       {"--no-bytecode", 0, &no_bytecode, NULL},
                                       {0}};
     struct err err = {0};
+    struct buf before _cleanup_buf_ = {0};
     struct import i = {.name = NULL, .layout = -1};
     struct reference name = {0};
-    int n = options_take(argc, argv, rows, &err), r = n < 0 ? n : 0;
+    const struct option_list lists[] = {{"--tag", 't', tags, &n_tags, ARRAY_LEN(tags)}, {0}};
+    int n = options_take_lists(argc, argv, rows, lists, &err), r = n < 0 ? n : 0;
 
+    tag = n_tags ? tags[0] : NULL;
+    if (r == 0 && n_tags > 1)
+        r = err_set(&err, ERR_USAGE, -EINVAL, "", "give one; mayfly import once more gives another",
+                    "import: --tag is given %d times, and an image gets one name", n_tags);
     if (r == 0 && n != 1)
         r = err_set(&err, ERR_USAGE, -EINVAL, "",
                     "name a file, a directory, or - for standard input", "import: %s",
@@ -103,16 +127,21 @@ int fetch_import(int argc, char **argv) {
         r = err_set(&err, ERR_USAGE, -EINVAL, "", "leave the digest out",
                     "import: --tag: a digest is what the content says, and cannot be chosen");
     r = r < 0 ? r : store_open_writable(path, &i.store, &err);
+    r = r < 0 ? r : store_list_blobs(i.store, &before, &err);
     if (r == 0) {
         i.name = tag;
         i.flags = no_bytecode ? UNPACK_NO_BYTECODE : 0;
         r = import(&i, argv[0], &err);
-        if (json && r == 0)
-            print_images_json(&i);
-        else if (!json)
+        if (!json)
             print_images(&i); /* of several, those that came before a wrong one are there */
     }
+    if (json)
+        print_images_json(&i, &err);
     import_done(&i);
+    if (r < 0 && i.store) {
+        store_close(TAKE_PTR(i.store));
+        drop_added(path, &before);
+    }
     store_close(i.store);
     if (r < 0)
         return complain_of(&err);

@@ -129,14 +129,24 @@ static void fail_status(struct exchange *e) {
                    words, wait));
 }
 
+static bool is_plain(const struct exchange *e) { return strncmp(where(e), "http://", 7) == 0; }
+
 static const char *fault_remedy(const struct exchange *e) {
+    const char *own;
+
     switch (e->rq.fault) {
     case HTTP_UNREACHABLE:
         return "see whether the network, and the proxy if one is set, can be reached";
     case HTTP_CUT:
-        return "try again: what has come is kept";
+        return is_plain(e) && e->rq.reply.status == 0
+                   ? "try again; if that port speaks TLS, leave out plain HTTP"
+                   : "try again: what has come is kept";
     case HTTP_TLS:
-        return "if its CA is your own, name it by SSL_CERT_FILE; --tls-verify=false trusts anyone";
+        return (own = getenv("CURL_CA_BUNDLE")) && own[0]
+                   ? "if its CA is your own, put it into the file that CURL_CA_BUNDLE names; "
+                     "--tls-verify=false trusts anyone"
+                   : "if its CA is your own, name it by SSL_CERT_FILE; --tls-verify=false trusts "
+                     "anyone";
     case HTTP_NO_TLS_SPOKEN:
         return "if plain HTTP is meant, say so: mayfly pull --plain-http, or plainHttp in "
                "config.json";

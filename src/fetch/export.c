@@ -142,15 +142,42 @@ static int put_named(struct out *o, const json_t *index, const char *name, json_
     if (r < 0)
         return r;
     r = facts_read(o->store, &e, &f, o->err);
-    if (r == 0 && f.manifest.is_index)
-        r = err_set(o->err, ERR_UNSUPPORTED, -ENOTSUP, "", "pull the one that is for a platform",
-                    "%.100s is an index of several images", name);
     r = r < 0 ? r : put_image(o, &f);
     if (r == 0) {
         (void)json_array_append_new(entries, index_entry(&e));
         (void)json_array_append_new(docker, docker_entry(&f));
     }
     facts_done(&f);
+    return r;
+}
+
+/* Before the first byte is written: what is not there or damaged is no archive, not the beginning of one. */
+static int check_one(struct out *o, const struct image_facts *f) {
+    const struct manifest *m = &f->manifest;
+    int r = blob_verify(o->store, m->config.digest, m->config.size, o->err);
+
+    for (size_t i = 0; i < m->n_layers && r == 0; i++)
+        r = blob_verify(o->store, m->layers[i].digest, m->layers[i].size, o->err);
+    return r;
+}
+
+static int check_all(struct out *o, const json_t *index, char *const *images, int n) {
+    struct index_entry e;
+    struct image_facts f;
+    int r = 0;
+
+    for (int i = 0; i < n && r == 0; i++) {
+        r = index_find(index, images[i], &e, NULL, o->err);
+        if (r < 0)
+            break;
+        r = facts_read(o->store, &e, &f, o->err);
+        if (r == 0 && f.manifest.is_index)
+            r = err_set(o->err, ERR_UNSUPPORTED, -ENOTSUP, "",
+                        "pull the one that is for a platform",
+                        "%.100s is an index of several images", images[i]);
+        r = r < 0 ? r : check_one(o, &f);
+        facts_done(&f);
+    }
     return r;
 }
 
@@ -161,6 +188,7 @@ static int put_all(struct out *o, char *const *images, int n) {
 
     if (r == -ENOENT)
         return store_failed(o->store, r, STORE_INDEX, o->err);
+    r = r < 0 ? r : check_all(o, index, images, n);
     r = r < 0 ? r : put_header(o, "blobs/", -1);
     r = r < 0 ? r : put_header(o, "blobs/sha256/", -1);
     for (int i = 0; i < n && r == 0; i++)
@@ -173,10 +201,14 @@ int store_export(const struct store *s, char *const *images, int n, int fd, stru
     struct out o = {.store = s, .tar = archive_write_new(), .written = json_object(), .err = err};
     int r = o.tar && o.written ? 0 : err_oom(err);
 
+    /* The same bytes into a pipe as into a file: no record is filled up. */
     if (r == 0 && (archive_write_set_format_pax_restricted(o.tar) != ARCHIVE_OK ||
+                   archive_write_set_bytes_in_last_block(o.tar, 1) != ARCHIVE_OK ||
                    archive_write_open_fd(o.tar, fd) != ARCHIVE_OK))
         r = failed(&o);
     r = r < 0 ? r : put_all(&o, images, n);
+    if (o.tar && r < 0)
+        (void)archive_write_fail(o.tar); /* or it would write an end to what is none */
     if (o.tar)
         (void)archive_write_free(o.tar);
     json_decref(o.written);

@@ -182,6 +182,43 @@ static int sweep(struct store *s, const struct marked *m, const char *dir, const
     return r;
 }
 
+static int list_blobs_in(const struct store *s, const char *dir, const char *prefix,
+                         struct buf *ret) {
+    int fd = openat(s->dir, dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    struct dirent *e;
+
+    if (!d)
+        return fd_close(&fd), -errno;
+    while ((e = readdir(d))) {
+        buf_puts(ret, prefix);
+        buf_add(ret, e->d_name, strlen(e->d_name) + 1);
+    }
+    (void)closedir(d);
+    return ret->failed ? -ENOMEM : 0;
+}
+
+int store_list_blobs(const struct store *s, struct buf *ret, struct err *err) {
+    int r = list_blobs_in(s, "blobs/sha256", "sha256:", ret);
+
+    r = r < 0 ? r : list_blobs_in(s, "blobs/sha512", "sha512:", ret);
+    return r < 0 ? store_failed(s, r, "reading blobs", err) : 0;
+}
+
+int store_drop_added(struct store *s, const struct buf *before, struct err *err) {
+    struct gc_report none = {0};
+    struct marked m = {0};
+    int r = mark_all(s, &m, err);
+
+    for (size_t at = 0; at < before->len && r == 0; at += strlen(before->data + at) + 1)
+        if (mark(&m, before->data + at) < 0)
+            r = err_oom(err);
+    r = r < 0 ? r : sweep(s, &m, "blobs/sha256", "sha256:", remove_blob, &none, err);
+    r = r < 0 ? r : sweep(s, &m, "blobs/sha512", "sha512:", remove_blob, &none, err);
+    tdestroy(m.tree, free);
+    return r;
+}
+
 int store_unneeded(const struct store *s, const json_t *index, struct gc_report *ret) {
     int fd = openat(s->dir, STORE_UNPACKED, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *d = fd < 0 ? NULL : fdopendir(fd);

@@ -19,6 +19,11 @@ struct gc_report {
 /* `s` is open alone. `partials_too`: what is left of downloads as well, which the next pull would go on with. */
 int store_gc(struct store *s, bool partials_too, struct gc_report *ret, struct err *err);
 
+/* The digests of all blobs, each ended by a zero; and the removal of those that are not among them and that nothing
+ * needs: what a writer that failed has brought. For the latter `s` is open alone. */
+int store_list_blobs(const struct store *s, struct buf *ret, struct err *err);
+int store_drop_added(struct store *s, const struct buf *before, struct err *err);
+
 /* The root file systems that it would remove, and the bytes of their files; nothing is removed. -errno where they are
  * not to be seen, being another user's. */
 int store_unneeded(const struct store *s, const json_t *index, struct gc_report *ret);

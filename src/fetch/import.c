@@ -70,7 +70,8 @@ static int copy_blob(struct import *i, const char *digest, int64_t size, struct 
 }
 
 int import_need(struct import *i, const char *digest, int64_t size, struct err *err) {
-    if (blob_exists(i->store, digest, size))
+    /* What an archive brought was verified on its way. */
+    if (i->layout < 0 ? blob_exists(i->store, digest, size) : blob_is_good(i->store, digest, size))
         return 0;
     if (i->layout >= 0)
         return copy_blob(i, digest, size, err);
@@ -140,8 +141,8 @@ static int read_manifest(struct import *i, const char *digest, int64_t size, con
 
     r = r < 0 ? r : blob_read_all(i->store, digest, IMAGE_MANIFEST_BYTES, &text, err);
     return r < 0 ? r
-                 : manifest_parse(text.data ? text.data : "", text.len, type,
-                                  "the archive's manifest", ret, err);
+                 : manifest_parse_or(text.data ? text.data : "", text.len, type,
+                                     "the archive's manifest", again, ret, err);
 }
 
 /* What the descriptor stands for: an image, or the one of an index that is for the platform. */
@@ -247,7 +248,7 @@ static int take_variant(struct import *i, const json_t *list, size_t k, struct e
     _cleanup_free_ char *text = same ? json_dumps(same, JSON_COMPACT) : NULL;
     if (!text)
         return err_oom(err);
-    int r = manifest_parse(text, strlen(text), "", "index.json", &m, err);
+    int r = manifest_parse_or(text, strlen(text), "", "index.json", again, &m, err);
     const struct index_item *item =
         r < 0 ? NULL : manifest_choose(&m, &i->platform, "index.json", err);
     r = item ? 0 : r < 0 ? r : -ENOTSUP;
@@ -267,8 +268,8 @@ static bool has_variants(const json_t *list, size_t k) {
 
 static int take_index(struct import *i, struct err *err) {
     json_t *index _cleanup_json_ = NULL;
-    int r =
-        document_parse(i->index.data ? i->index.data : "", i->index.len, "index.json", &index, err);
+    int r = document_parse_or(i->index.data ? i->index.data : "", i->index.len, "index.json", again,
+                              &index, err);
 
     if (r < 0)
         return r;
@@ -370,7 +371,7 @@ static int take_docker(struct import *i, struct err *err) {
     buf_puts(&wrapped, "}");
     if (wrapped.failed)
         return err_oom(err);
-    int r = document_parse(wrapped.data, wrapped.len, "manifest.json", &root, err);
+    int r = document_parse_or(wrapped.data, wrapped.len, "manifest.json", again, &root, err);
     json_t *list = json_object_get(root, "images");
     if (r == 0 &&
         (!json_is_array(list) || !json_array_size(list) || json_array_size(list) > IMPORT_IMAGES))

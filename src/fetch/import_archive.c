@@ -186,7 +186,7 @@ static int take_blob(struct import *i, struct source *s, struct archive_entry *e
     struct blob_writer *w = NULL;
     la_ssize_t n = 0;
 
-    if (named && blob_exists(i->store, digest, size))
+    if (named && blob_is_good(i->store, digest, size))
         return 0;
     struct import_file *file = named ? NULL : add_file(i, path);
     if (!named && !file)

@@ -7,12 +7,18 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "fetch/tmp.h"
 
 #include "base/banned.h"
+
+/* A file of zeros that is given back when there is no room for the index that lacks an image: or nothing could be
+ * removed from a full disk. */
+#define SPARE "index.spare"
+enum { SPARE_BYTES = 64 << 10 };
 
 static int lock_index(const struct store *s, struct err *err) {
     int fd = openat(s->dir, "index.lock", O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
@@ -29,21 +35,54 @@ static int lock_index(const struct store *s, struct err *err) {
     return fd;
 }
 
-static int write_index(const struct store *s, const json_t *index, struct err *err) {
+/* As large as the index at least. Where there is no room for it, there is none: nothing else fails for it. */
+static void keep_spare(const struct store *s, size_t index_bytes) {
+    static const char zeros[4096];
     struct tmp_entry e = {.fd = -1};
-    _cleanup_free_ char *text = json_dumps(index, JSON_INDENT(1));
-    int r = text ? tmp_new_file(s->tmp, "index", &e) : -ENOMEM;
+    struct stat st;
+    size_t want = MAX((size_t)SPARE_BYTES, index_bytes * 2), n = 0;
+
+    if (fstatat(s->dir, SPARE, &st, AT_SYMLINK_NOFOLLOW) == 0 && (uint64_t)st.st_size >= want / 2)
+        return;
+    if (tmp_new_file(s->tmp, "spare", &e) < 0)
+        return;
+    while (n < want && fd_write_full(e.fd, zeros, sizeof(zeros)) == 0)
+        n += sizeof(zeros);
+    if (n < want || renameat(s->tmp, e.name, s->dir, SPARE) < 0)
+        tmp_drop(s->tmp, &e);
+    else
+        fd_close(&e.fd);
+}
+
+static int replace_index(const struct store *s, const char *text) {
+    struct tmp_entry e = {.fd = -1};
+    int r = tmp_new_file(s->tmp, "index", &e);
 
     if (r == 0)
         r = fd_write_full(e.fd, text, strlen(text));
     if (r == 0 && (fsync(e.fd) < 0 || renameat(s->tmp, e.name, s->dir, STORE_INDEX) < 0))
         r = -errno;
-    if (r < 0) {
+    if (r < 0)
         tmp_drop(s->tmp, &e);
+    else
+        fd_close(&e.fd);
+    return r;
+}
+
+/* `frees`: it is one name less, and may take the spare's room. */
+static int write_index(const struct store *s, const json_t *index, bool frees, struct err *err) {
+    _cleanup_free_ char *text = json_dumps(index, JSON_INDENT(1));
+    int r = text ? replace_index(s, text) : -ENOMEM;
+
+    if (frees && (r == -ENOSPC || r == -EDQUOT) && unlinkat(s->dir, SPARE, 0) == 0)
+        r = replace_index(s, text);
+    if (r < 0)
         return store_failed(s, r, "writing its index.json", err);
-    }
-    fd_close(&e.fd);
-    return fsync(s->dir) < 0 ? store_failed(s, -errno, "writing its index.json", err) : 0;
+    if (fsync(s->dir) < 0)
+        return store_failed(s, -errno, "writing its index.json", err);
+    if (!frees)
+        keep_spare(s, strlen(text));
+    return 0;
 }
 
 /* An entry goes if it has the name; one without a name if it is of the same digest, as then the name is enough. Told is
@@ -114,7 +153,7 @@ int store_name(struct store *s, const char *reference, const char *manifest_medi
         r = json_array_append_new(list, descriptor(reference, manifest_media_type, manifest_digest,
                                                    manifest_size)) < 0
                 ? err_oom(err)
-                : write_index(s, index, err);
+                : write_index(s, index, false, err);
     (void)str_copy(ret_unnamed, DIGEST_SIZE, r < 0 || is_known(index, had) ? "" : had);
     json_decref(index);
     return r;
@@ -162,7 +201,7 @@ int store_untag(struct store *s, const char *text, struct index_entry *ret, stru
     int r = index_find(index, text, &found, &at, err);
     if (r == 0) {
         remove_entries(index, at, &found, text);
-        r = write_index(s, index, err);
+        r = write_index(s, index, true, err);
     }
     json_decref(index);
     if (r == 0 && ret)

@@ -76,7 +76,9 @@ static int hear(struct job *j, int flags, struct err *err) {
     int status = 0;
     ssize_t n = 0;
 
-    while (!j->heard && (n = recv(j->socket, v, sizeof(*v), flags)) < 0 && errno == EINTR)
+    /* A reset, told once and before what it said: it ended with a layer of ours unread. */
+    while (!j->heard && (n = recv(j->socket, v, sizeof(*v), flags)) < 0 &&
+           (errno == EINTR || errno == ECONNRESET))
         ;
     if (!j->heard && n < 0 && errno == EAGAIN)
         return 0;

@@ -17,11 +17,12 @@
 #include "fetch/unpack.h"
 
 enum { JOB_SOCKET = 0, JOB_DIR = 1 };
-#define JOB_TRASH "trash" /* in that directory, as STORE_FS and STORE_BYTECODE are */
+#define JOB_PART "bytecode.part" /* becomes STORE_BYTECODE when it is whole */
+#define JOB_TRASH "trash"        /* in that directory, as STORE_FS and STORE_BYTECODE are */
 
 enum job_kind {
     JOB_LAYERS = 1, /* an image's, into fs/ */
-    JOB_BYTECODE,   /* bytecode/: the files of fs/, and those of one archive */
+    JOB_BYTECODE,   /* JOB_PART: the files of fs/, and those of one archive */
 };
 
 struct job_head {

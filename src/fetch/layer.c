@@ -247,7 +247,12 @@ static struct tree_owner owner_of(struct archive_entry *e) {
         .mtime = {.tv_sec = archive_entry_mtime(e), .tv_nsec = archive_entry_mtime_nsec(e)}};
 }
 
-/* user.* is data like any other; the rest means something to the host's kernel. */
+/* user.* is data like any other; the rest means something to the host's kernel, and so does what an overlay without
+ * privileges, as builds have, keeps of its own: with it a layer could say where a file's content is. */
+static bool is_plain_data(const char *name) {
+    return strncmp(name, "user.", 5) == 0 && strncmp(name, "user.overlay.", 13) != 0;
+}
+
 static void put_xattrs(struct tree *t, struct archive_entry *e, int fd) {
     const char *name;
     const void *value;
@@ -255,7 +260,7 @@ static void put_xattrs(struct tree *t, struct archive_entry *e, int fd) {
 
     (void)archive_entry_xattr_reset(e);
     while (archive_entry_xattr_next(e, &name, &value, &size) == ARCHIVE_OK) {
-        if (fd >= 0 && strncmp(name, "user.", 5) == 0 && fsetxattr(fd, name, value, size, 0) == 0)
+        if (fd >= 0 && is_plain_data(name) && fsetxattr(fd, name, value, size, 0) == 0)
             continue;
         if (strcmp(name, "security.capability") == 0)
             t->sum->filecaps++;
@@ -288,14 +293,20 @@ static int put_content(struct tree *t, struct archive *a, const char *path, int 
     return r == ARCHIVE_EOF ? 0 : no_archive(err, a, "the archive");
 }
 
+static const int64_t max_sparse = INT64_C(64) << 30;
+
 static int put_file(struct tree *t, struct archive *a, struct archive_entry *e, const char *path,
                     struct layer_budget *budget, struct err *err) {
     const struct tree_owner owner = owner_of(e);
     int64_t size = archive_entry_size(e);
     _cleanup_fd_ int fd = -1;
 
-    /* What is a hole takes no disk, but whoever copies the tree would have to be told. */
-    if (size < 0 || (uint64_t)size > budget->bytes + (UINT64_C(1) << 30))
+    /* What is a hole takes no disk, but who copies the tree without knowing of holes would need as much. */
+    if (archive_entry_sparse_count(e) > 0 && size > max_sparse)
+        return err_set(err, ERR_SETUP, -EFBIG, "", NO_BOMB,
+                       "%.200s: a sparse file of more than 64 GiB", path);
+    if (archive_entry_sparse_count(e) == 0 &&
+        (size < 0 || (uint64_t)size > budget->bytes + (UINT64_C(1) << 30)))
         return spent(budget, err);
     int r = tree_file_begin(t, path, &fd, err);
     r = r < 0 ? r : put_content(t, a, path, fd, err);

@@ -218,11 +218,16 @@ static int find_type(const struct reader *r, const json_t *root, const char *ser
 
 int manifest_parse(const char *text, size_t len, const char *type, const char *what,
                    struct manifest *ret, struct err *err) {
+    return manifest_parse_or(text, len, type, what,
+                             "see whether there is a registry at that address", ret, err);
+}
+
+int manifest_parse_or(const char *text, size_t len, const char *type, const char *what,
+                      const char *remedy, struct manifest *ret, struct err *err) {
     struct manifest m = {0};
     const struct reader r = {.what = what, .m = &m, .err = err};
     json_t *root _cleanup_json_ = NULL;
-    int e = document_parse_or(text, len, what, "see whether there is a registry at that address",
-                              &root, err);
+    int e = document_parse_or(text, len, what, remedy, &root, err);
 
     if (e == 0)
         e = find_type(&r, root, type);

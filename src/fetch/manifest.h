@@ -41,7 +41,11 @@ struct manifest {
     struct arena arena;
 };
 
-/* `type`: what the server calls it; "" or something general where it does not know. `what` is for errors. */
+/* `type`: what the server calls it; "" or something general where it does not know. `what` is for errors, and
+ * `remedy` for those about a text that is no JSON. */
+int manifest_parse_or(const char *text, size_t len, const char *type, const char *what,
+                      const char *remedy, struct manifest *ret, struct err *err);
+/* The same of what a registry says. */
 int manifest_parse(const char *text, size_t len, const char *type, const char *what,
                    struct manifest *ret, struct err *err);
 void manifest_done(struct manifest *m);

@@ -164,12 +164,23 @@ static bool is_listed(const struct pull *p, const char *digest) {
     return false;
 }
 
+static void note_damaged(struct pull *p, const char *digest) {
+    char note[160];
+
+    (void)snprintf(note, sizeof(note), "the store's copy of %.19s… is damaged: getting it anew",
+                   digest);
+    progress_note(&p->progress, note);
+}
+
 static void add_blob(struct pull *p, const struct descriptor *d) {
     if (is_listed(p, d->digest))
         return;
     if (blob_exists(p->store, d->digest, d->size)) {
-        progress_blob(&p->progress, d, true);
-        return;
+        if (blob_is_good(p->store, d->digest, d->size)) {
+            progress_blob(&p->progress, d, true);
+            return;
+        }
+        note_damaged(p, d->digest);
     }
     p->downloads[p->n_downloads++] =
         (struct download){.registry = p->registry, .store = p->store, .blob = d};
@@ -266,8 +277,10 @@ static int put_manifest(struct pull *p, struct err *err) {
     struct blob_writer *w = NULL;
     uint64_t have = 0;
 
-    if (blob_exists(p->store, p->served.digest, (int64_t)text->len))
+    if (blob_is_good(p->store, p->served.digest, (int64_t)text->len))
         return 0;
+    if (blob_exists(p->store, p->served.digest, -1))
+        note_damaged(p, p->served.digest);
     int r = blob_begin(p->store, p->served.digest, (int64_t)text->len, &w, &have, err);
     if (r < 0)
         return r;
@@ -285,14 +298,22 @@ static const struct download *download_of(const struct pull *p, const char *dige
     return NULL;
 }
 
-static int not_unpacked(const struct pull *p, int code, const struct err *why, struct err *err) {
+/* What is wrong is the image's, not the machine's. */
+static bool is_its_own(int code) {
     static const int its_own[] = {EBADMSG, EINVAL,    E2BIG,        EFBIG,  ENOTSUP, ELOOP,
                                   ENOTDIR, EOVERFLOW, ENAMETOOLONG, ENOENT, EISDIR,  ENOMEM};
-    const char *remedy = "see whether this machine has run out of something, and try again";
 
     for (size_t i = 0; i < ARRAY_LEN(its_own); i++)
         if (its_own[i] == -code)
-            remedy = "have it built again, or take another image";
+            return true;
+    return false;
+}
+
+static int not_unpacked(const struct pull *p, int code, const struct err *why, struct err *err) {
+    const char *remedy = is_its_own(code)
+                             ? "have it built again, or take another image"
+                             : "see whether this machine has run out of something, and try again";
+
     return err_set(err, why->kind, code, "", strstr(why->message, "; ") ? NULL : remedy,
                    "%.120s: %s", p->brief, why->message);
 }
@@ -367,7 +388,7 @@ static int use_what_is_here(struct pull *p, const char *digest, struct err *err)
     struct unpack_summary summary = {0};
     int r = unpack(p, digest, &summary, err);
 
-    if (p->progress.mode != PROGRESS_JSON)
+    if (r == 0 && p->progress.mode != PROGRESS_JSON)
         p->progress.mode = PROGRESS_QUIET; /* nothing has happened */
     if (r == 0)
         progress_done(&p->progress, p->full, digest, true, &summary);
@@ -400,6 +421,23 @@ static int pull_from_registry(struct pull *p, struct err *err) {
     }
     if (r == 0)
         progress_done(&p->progress, p->full, digest, was_here, &summary);
+    return r;
+}
+
+/* It could be unpacked when it got its name; so it is the store that is damaged, and the registry's copy is good. */
+static int pull_anew(struct pull *p, const struct err *why, struct err *err) {
+    progress_note(&p->progress, why->message);
+    return pull_from_registry(p, err);
+}
+
+static int pull_known(struct pull *p, const char *digest, struct err *err) {
+    struct err why = {0};
+    int r = use_what_is_here(p, digest, &why);
+
+    if (r < 0 && is_its_own(r))
+        return pull_anew(p, &why, err);
+    if (r < 0)
+        *err = why;
     return r;
 }
 
@@ -437,11 +475,11 @@ int pull(const struct pull_options *options, struct err *err) {
     r = r < 0 ? r : take_turn(&p, err);
     r = r < 0 ? r : read_word(&p, err);
     if (r == 0)
-        r = o.only_missing && is_known(&p, &known) ? use_what_is_here(&p, known.digest, err)
+        r = o.only_missing && is_known(&p, &known) ? pull_known(&p, known.digest, err)
                                                    : pull_from_registry(&p, err);
     if (r == -EHOSTUNREACH && p.registry)
         leave_word(&p, err);
-    if (r < 0)
+    if (r < 0 && !o.untold)
         progress_failed(&p.progress, err);
     done(&p);
     return r;

@@ -19,10 +19,11 @@ struct pull_options {
     bool only_missing;   /* no network, if there is one of that name */
     unsigned unpack_flags;
     enum progress_mode mode;
+    bool untold; /* what goes wrong is only returned: the caller tells it */
     struct registry_options registry;
 };
 
-/* What goes wrong is both returned and told, as the mode has it. */
+/* What goes wrong is both returned and told, as the mode has it; or `untold`. */
 int pull(const struct pull_options *options, struct err *err);
 
 #endif

@@ -83,6 +83,11 @@ static int read_settings(const json_t *o, const char *file, const char *domain,
     return 0;
 }
 
+static bool is_when(const char *word) {
+    return word && (strcmp(word, "missing") == 0 || strcmp(word, "always") == 0 ||
+                    strcmp(word, "never") == 0);
+}
+
 /* 1 if the file has something on the registry. */
 static int read_file(const char *file, bool must, const char *domain, struct registry_settings *s,
                      struct err *err) {
@@ -98,6 +103,10 @@ static int read_file(const char *file, bool must, const char *domain, struct reg
     r = document_parse_or(text, len, file, "mend the file; mayfly(1) has its format", &root, err);
     if (r < 0)
         return r;
+    const json_t *when = json_object_get(root, "pull");
+    if (when && !is_when(json_string_value(when)))
+        return err_set(err, ERR_USAGE, -EINVAL, "", "mend the file; mayfly(1) has its format",
+                       "%s: pull: is not missing, always or never", file);
     const json_t *all = json_object_get(root, "registries"), *one = json_object_get(all, domain);
     if (all && !json_is_object(all))
         return err_set(err, ERR_USAGE, -EINVAL, "", "mend the file; mayfly(1) has its format",

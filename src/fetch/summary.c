@@ -50,12 +50,17 @@ json_t *summary_json(const struct unpack_summary *sum) {
     return object;
 }
 
+static const char part[] = STORE_SUMMARY ".part";
+
 int summary_write(int dir, const struct unpack_summary *sum) {
     json_t *object = summary_json(sum);
     _cleanup_free_ char *text = object ? json_dumps(object, JSON_INDENT(1)) : NULL;
     _cleanup_fd_ int fd =
-        openat(dir, STORE_SUMMARY, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+        openat(dir, part, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
     int r = !text ? -ENOMEM : fd < 0 ? -errno : fd_write_full(fd, text, strlen(text));
+
+    if (r == 0 && renameat(dir, part, dir, STORE_SUMMARY) < 0)
+        r = -errno;
 
     json_decref(object);
     return r;

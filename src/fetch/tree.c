@@ -29,11 +29,13 @@ int tree_init(struct tree *t, int root, int trash, struct unpack_summary *sum) {
                        .sum = sum,
                        .last_fd = -1,
                        .max_steps = MAX_STEPS};
-    return marks_init(&t->marks);
+    int r = marks_init(&t->marks);
+    return r < 0 ? r : marks_init(&t->skipped);
 }
 
 void tree_done(struct tree *t) {
     marks_done(&t->marks);
+    marks_done(&t->skipped);
     buf_done(&t->later);
     fd_close(&t->last_fd);
 }
@@ -439,6 +441,13 @@ int tree_symlink(struct tree *t, const char *path, const char *target, const str
     return r < 0 ? tree_failed(err, r, path) : 0;
 }
 
+static bool was_skipped(const struct tree *t, int dir, const char *name) {
+    struct stat st;
+
+    return dir >= 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 && fstat(dir, &st) == 0 &&
+           marks_get(&t->skipped, st.st_ino, name) != MARK_NONE;
+}
+
 int tree_hardlink(struct tree *t, const char *path, const char *target, struct err *err) {
     char to[PATH_MAX], own[PATH_MAX];
     struct stat st, here;
@@ -454,6 +463,8 @@ int tree_hardlink(struct tree *t, const char *path, const char *target, struct e
     if (slash)
         *slash = '\0';
     _cleanup_fd_ int dir = walk(t, slash ? to : "", WALK_FIND);
+    if (was_skipped(t, dir, name))
+        return tree_special(t, path, err);
     if (dir < 0 || !*name || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
         return refuse(err, -ENOENT, path, "a hard link to what is not in the image");
     if (S_ISDIR(st.st_mode))
@@ -477,7 +488,10 @@ int tree_special(struct tree *t, const char *path, struct err *err) {
     struct spot s;
 
     t->sum->devices++;
-    return take_spot(t, path, false, &s, err);
+    int r = take_spot(t, path, false, &s, err);
+    if (r == 0 && marks_set(&t->skipped, t->last_inode, s.name, MARK_WRITTEN) < 0)
+        r = err_oom(err);
+    return r;
 }
 
 /* ------------------------------------------------------------------ whiteouts */

@@ -27,6 +27,8 @@ struct tree {
     bool no_openat2;                /* kernels before 5.6, and tests */
     bool (*only)(const char *path); /* which entries are taken; NULL: all */
     struct marks marks;
+    struct marks
+        skipped; /* names of what was left out, in any layer: links to it are left out, too */
     struct unpack_summary *sum;
     /* The directory that was walked to last: most entries lie where the one before did. */
     char last_path[4096];
@@ -60,7 +62,7 @@ int tree_file_end(struct tree *t, const char *path, int fd, int64_t size, mode_t
                   const struct tree_owner *o, struct err *err);
 int tree_symlink(struct tree *t, const char *path, const char *target, const struct tree_owner *o,
                  struct err *err);
-/* The target is a name in the archive, below the root. */
+/* The target is a name in the archive, below the root. A link to what was left out is left out. */
 int tree_hardlink(struct tree *t, const char *path, const char *target, struct err *err);
 /* A device, a FIFO, a socket: nothing takes its name. */
 int tree_special(struct tree *t, const char *path, struct err *err);

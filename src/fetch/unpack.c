@@ -147,8 +147,14 @@ static int give(struct unpacking *u, size_t n, bool wait, struct err *err) {
     return MIN(r, 0);
 }
 
+static const char *stage_path(const struct unpacking *u, char *ret, size_t size) {
+    (void)snprintf(ret, size, STORE_TMP "/%s", u->stage.name);
+    return ret;
+}
+
 /* The rest of them, and what is made of all. */
 static int fill_stage(struct unpacking *u, struct unpack_summary *ret, struct err *err) {
+    char path[sizeof(STORE_TMP) + TMP_NAME_SIZE];
     int r = give(u, u->image.manifest.n_layers, true, err);
 
     r = r < 0 ? r : job_end(&u->job, ret, err);
@@ -156,7 +162,7 @@ static int fill_stage(struct unpacking *u, struct unpack_summary *ret, struct er
     if (r == 0 && (r = tree_remove(u->stage.fd, JOB_TRASH, NULL)) < 0)
         (void)store_failed(u->store, r, "tidying up", err);
     if (r == 0 && !(u->flags & UNPACK_NO_BYTECODE))
-        bytecode_add(u->store, &u->stage, ret);
+        bytecode_add(u->store, u->stage.fd, stage_path(u, path, sizeof(path)), ret);
     if (r == 0 && (r = summary_write(u->stage.fd, ret)) < 0)
         (void)store_failed(u->store, r, "writing " STORE_SUMMARY, err);
     return r;
@@ -240,6 +246,17 @@ static void add_workdir(const struct store *s, const char *path, const struct im
     }
 }
 
+/* Who unpacked it wanted none. Runs that are under way go on without it. */
+static void add_bytecode(const struct store *s, const char *path, struct unpack_summary *sum) {
+    _cleanup_fd_ int dir = openat(s->dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (dir < 0 || faccessat(dir, STORE_BYTECODE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+        return;
+    bytecode_add(s, dir, path, sum);
+    if (sum->bytecode)
+        (void)summary_write(dir, sum);
+}
+
 /* What comes after "sha256:". */
 static const char *hex_of(const char *digest) {
     const char *colon = strchr(digest, ':');
@@ -281,6 +298,8 @@ static int settle(struct unpacking *u, bool filled, struct unpack_summary *sum, 
         *sum = (struct unpack_summary){.was_there = true};
         summary_read(u->store->dir, path, sum);
         add_workdir(u->store, path, &u->image);
+        if (!sum->bytecode && !(u->flags & UNPACK_NO_BYTECODE))
+            add_bytecode(u->store, path, sum);
         return 0;
     }
     int r = filled ? 0 : start(u, err);
@@ -302,6 +321,20 @@ static int finish(struct unpacking *u, const char *manifest_digest, bool filled,
     return r;
 }
 
+/* A layer that was verified when it came and is another now: the image is not to blame. */
+static void blame_store(const struct unpacking *u, struct err *err) {
+    const struct manifest *m = &u->image.manifest;
+
+    for (size_t i = 0; err && i < m->n_layers; i++) {
+        struct err why = {0};
+        if (blob_verify(u->store, m->layers[i].digest, m->layers[i].size, &why) != -EBADMSG)
+            continue;
+        why.code = err->code; /* as was returned */
+        *err = why;
+        return;
+    }
+}
+
 int store_unpack(struct store *s, const char *manifest_digest, unsigned flags,
                  struct unpack_summary *ret, struct err *err) {
     struct unpack_summary sum = {0};
@@ -311,6 +344,8 @@ int store_unpack(struct store *s, const char *manifest_digest, unsigned flags,
     if (r < 0 || !u)
         return r;
     r = finish(u, manifest_digest, false, &sum, err);
+    if (r < 0)
+        blame_store(u, err);
     unpack_drop(u);
     if (r == 0 && ret)
         *ret = sum;

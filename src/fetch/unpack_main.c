@@ -125,7 +125,7 @@ static int fill(struct tree *t, const struct job_head *head, struct err *err) {
 static int work(const struct job_head *head, struct unpack_summary *sum, struct err *err) {
     const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     _cleanup_fd_ int root =
-        openat(JOB_DIR, head->kind == JOB_BYTECODE ? STORE_BYTECODE : STORE_FS, flags);
+        openat(JOB_DIR, head->kind == JOB_BYTECODE ? JOB_PART : STORE_FS, flags);
     _cleanup_fd_ int trash = openat(JOB_DIR, JOB_TRASH, flags);
     struct tree tree;
     int r = root < 0 || trash < 0 ? -errno : tree_init(&tree, root, trash, sum);

@@ -12,6 +12,10 @@
 
 #include "base/banned.h"
 
+static const char again[] =
+    "it is damaged, or no OCI layout's: move it away, and pull or import the images again, "
+    "which finds their blobs";
+
 int index_read(int store_dir, json_t **ret_index, struct err *err) {
     _cleanup_free_ char *text = NULL;
     size_t len = 0;
@@ -25,10 +29,9 @@ int index_read(int store_dir, json_t **ret_index, struct err *err) {
                                       : errno_remedy(r, NULL),
                          "the image store's index.json");
     json_t *index = NULL;
-    r = document_parse(text, len, "the image store's index.json", &index, err);
+    r = document_parse_or(text, len, "the image store's index.json", again, &index, err);
     if (r == 0 && !json_is_array(json_object_get(index, "manifests")))
-        r = err_set(err, ERR_SETUP, -EBADMSG, "",
-                    "it is no OCI image layout, or damaged: move it away, and import again",
+        r = err_set(err, ERR_SETUP, -EBADMSG, "", again,
                     "the image store's index.json: it has no list of manifests");
     if (r < 0) {
         json_decref(index);

@@ -11,6 +11,7 @@
  *   images/HEX          of a manifest's digest: a link to its unpacked/CHAIN, so a run need compute no digest
  *   tmp/                what is being made; its maker holds a lock on it, and the next writer removes what has none
  *   build-cache/KEY     what a step of a build made last time
+ *   index.spare         room for the index that has a name less, so that a full disk can be freed
  *   lock, index.lock    held (flock) by whoever writes; the kernel lets go of them when the holder dies
  *
  * Sources: OCI image-spec, image-layout.md, config.md ("Layer ChainID"), annotations.md.

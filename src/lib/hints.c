@@ -269,7 +269,7 @@ void hint_no_network(bool name, struct hints *h) {
 }
 
 void hint_no_command(const struct hint_source *s, struct span name, struct hints *h) {
-    const char *path = policy_gives(s->plan->policy, "PATH");
+    const char *path = policy_narrow_path(s->plan->policy);
     char text[128], where[160];
 
     if (path && !span_holds(name, "/")) {

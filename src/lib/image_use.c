@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/units.h"
 #include "linux/sys.h"
 
@@ -80,6 +81,8 @@ int user_lookup(const char *user, const char *passwd, const char *group, uint32_
     char *wanted_group = strchr(name, ':');
     if (wanted_group)
         *wanted_group++ = '\0';
+    if (wanted_group && !*wanted_group) /* "5:" is "5" */
+        wanted_group = NULL;
     if (!name[0])
         return unknown("user", user, err);
     if (parse_u32(name, &uid) == 0)
@@ -219,30 +222,16 @@ static int set_env(struct image_use *u, const struct policy *asked, struct err *
 /* WORKDIR, written plainly and from the root, which it also is where there is none. The code of `python` has its own
  * place, in which it may write. */
 static int set_workdir(struct image_use *u, const struct policy *asked, struct err *err) {
-    const char *p = u->lease.config.workdir;
+    const char *dir = u->lease.config.workdir;
+    char plain[MAX_WORKDIR + 1] = "/";
 
     if (asked->workdir || asked->takes_code)
         return 0;
-    if (strlen(p) > MAX_WORKDIR)
-        return err_set(err, ERR_USAGE, -ENAMETOOLONG, "image", NULL,
+    if (!path_plain(dir, true, plain + 1, sizeof(plain) - 1))
+        return err_set(err, ERR_USAGE, -ENAMETOOLONG, "image", "name another with --workdir",
                        "the image's working directory has too long a name");
-    char *plain = arena_alloc(&u->arena, strlen(p) + 3);
-    if (!plain)
-        return err_oom(err);
-    for (size_t n = 0; *p; p += strcspn(p, "/")) {
-        p += strspn(p, "/");
-        size_t len = strcspn(p, "/");
-        if (len == 2 && p[0] == '.' && p[1] == '.')
-            return err_set(err, ERR_USAGE, -EINVAL, "image", "name another with --workdir",
-                           "the image's working directory has .. in it");
-        if (len && !(len == 1 && *p == '.')) {
-            plain[n++] = '/';
-            memcpy(plain + n, p, len);
-            n += len;
-        }
-    }
-    u->own.workdir = *plain ? plain : "/";
-    return 0;
+    u->own.workdir = arena_strdup(&u->arena, plain);
+    return u->own.workdir ? 0 : err_oom(err);
 }
 
 static int use_image(struct image_use *u, const struct policy *asked, struct err *err) {

@@ -127,6 +127,16 @@ int policy_write_to(mayfly_policy *policy, const char *dir, struct mayfly_error 
     return done(policy->inner->upper ? 0 : err_oom(&err), &err, error);
 }
 
+int policy_run_script(mayfly_policy *policy, const char *text, struct mayfly_error *error) {
+    static const char *const argv[] = {POLICY_SCRIPT, NULL};
+    struct err err = {0};
+
+    policy->inner->script = arena_strdup(&policy->inner->arena, text);
+    if (!policy->inner->script)
+        return done(err_oom(&err), &err, error);
+    return mayfly_policy_command(policy, argv, error);
+}
+
 void policy_share_network(mayfly_policy *policy) { policy->inner->controls &= ~BIT(CTL_NET); }
 
 int mayfly_policy_file(mayfly_policy *policy, const char *name, const void *data, size_t len,

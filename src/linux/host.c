@@ -245,8 +245,9 @@ static void read_self(struct host *h) {
         h->self.pidns = st.st_ino;
     else
         unread(h, -errno);
-    if (h->self.pid <= 0)
-        unread(h, -EIO);
+    if (h->self.pid <= 0 &&
+        !h->unread) /* which a kernel does not say; under that name nobody could collect a box */
+        h->unread = -EIO;
     int r = proc_read_stat(0, &ps);
     if (r < 0) {
         /* In a name without its owner's start time everybody else would see a dead process's box. */

@@ -227,14 +227,29 @@ int policy_set_python(struct policy *p, const char *const *args, struct err *err
     return policy_set_argv(p, argv, "main.py", err);
 }
 
-const char *policy_gives(const struct policy *p, const char *name) {
-    const char *value = NULL;
-    size_t len = strlen(name);
+static bool has_part(const char *list, const char *part, size_t len) {
+    for (const char *p = list;; p += strcspn(p, ":") + 1) {
+        size_t n = strcspn(p, ":");
+        if (n == len && memcmp(p, part, len) == 0)
+            return true;
+        if (!p[n])
+            return false;
+    }
+}
+
+const char *policy_narrow_path(const struct policy *p) {
+    const char *path = NULL;
 
     for (int i = 0; i < p->n_env; i++)
-        if (strncmp(p->env[i], name, len) == 0 && p->env[i][len] == '=')
-            value = p->env[i] + len + 1;
-    return value;
+        if (strncmp(p->env[i], "PATH=", 5) == 0)
+            path = p->env[i] + 5;
+    for (const char *usual = POLICY_PATH; path && *usual;) {
+        size_t len = strcspn(usual, ":");
+        if (!has_part(path, usual, len))
+            return path;
+        usual += len + (usual[len] == ':');
+    }
+    return NULL;
 }
 
 /* ------------------------------------------------------------------ files by content */

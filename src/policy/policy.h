@@ -62,6 +62,9 @@ struct policy_bind {
     bool writable;
 };
 /* What is handed in by content: /in/NAME in the box. */
+/* Where a build's script is, as BuildKit has it. */
+#define POLICY_SCRIPT "/dev/pipes/script"
+
 struct policy_file {
     const char *name; /* relative and plain: policy_name_fault() */
     const void *data;
@@ -114,6 +117,8 @@ struct policy {
     const char *
         upper; /* with build: a directory with u/ and w/; what is written goes to u/, the rootfs stays as it is.
                           Set by no flag */
+    const char *
+        script; /* with build: /dev/pipes/script, which can be executed; NULL: there is none. Set by no flag */
     struct policy_tmpfs tmpfs[POLICY_TMPFS];
     int n_tmpfs;
     struct policy_bind bind[POLICY_BINDS];
@@ -189,8 +194,11 @@ const char *policy_name_fault(const char *name);
 int policy_add_file(struct policy *p, const char *name, const void *data, size_t len,
                     struct err *err);
 
-/* The value that --env gave this variable (the last, as the command sees it); NULL: none. */
-const char *policy_gives(const struct policy *p, const char *name);
+/* PATH, unless it is set. */
+#define POLICY_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+/* The PATH that --env or an image set (the last, as the command sees it), where it leaves out a directory of the usual one:
+ * only then may it be why a command is not found. NULL: there is none such. */
+const char *policy_narrow_path(const struct policy *p);
 
 /* What must hold between fields. Fills `err` with ALL faults, joined by "; ". Warnings (a tmpfs larger than the memory
  * limit) are appended to `warn`, one line each, if it is not NULL. */

@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 
 #include "base/fd.h"
+#include "base/path.h"
 #include "base/units.h"
 
 #include "base/banned.h"
@@ -384,11 +385,15 @@ static int set_image(struct policy *p, const char *value, struct err *err) {
 }
 
 static int set_workdir(struct policy *p, const char *value, struct err *err) {
-    const char *why = path_fault(value, false);
+    char plain[PATH_MAX] = "/";
+    /* As an image's WORKDIR is read, and Docker reads both. */
+    bool fits = value[0] != '/' || path_plain(value, true, plain + 1, sizeof(plain) - 1);
+    const char *dir = value[0] == '/' ? plain : value,
+               *why = fits ? path_fault(dir, false) : "is too long";
 
     if (why)
         return bad(err, "--workdir", value, why);
-    p->workdir = copy(p, value, strlen(value), err);
+    p->workdir = copy(p, dir, strlen(dir), err);
     return p->workdir ? 0 : -ENOMEM;
 }
 

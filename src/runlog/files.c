@@ -173,7 +173,7 @@ int line_next(struct line_reader *r, const char **ret_line, size_t *ret_len, boo
     for (size_t seen = 0;;) {
         char *begin = r->data ? r->data + r->at : NULL; /* before the first read there is none */
         size_t have = r->len - r->at;
-        char *end = have > seen ? memchr(begin + seen, '\n', have - seen) : NULL;
+        char *end = begin && have > seen ? memchr(begin + seen, '\n', have - seen) : NULL;
 
         if (end) {
             r->at += (size_t)(end - begin) + 1;

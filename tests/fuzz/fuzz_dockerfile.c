@@ -11,6 +11,7 @@
 #include <fnmatch.h>
 #include <string.h>
 
+#include "base/path.h"
 #include "build/dockerfile.h"
 #include "build/expand.h"
 #include "build/pattern.h"

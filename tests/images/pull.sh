@@ -45,6 +45,28 @@ what_is_there_is_not_pulled_again() {
     is "$(count .)" = 0
 }
 
+# Each blob in turn: manifest, config and layers. A byte is another, the size as before.
+what_the_store_has_damaged_is_got_anew() {
+    local blob at
+    pulled --plain-http "$STUB/good:1"
+    for blob in "$S"/blobs/sha256/*; do
+        at=$(($(stat -c %s "$blob") / 2))
+        printf '\0' | dd of="$blob" bs=1 seek="$at" conv=notrunc status=none
+        sha256sum "$blob" | grep -q "^${blob##*/}" && fail "$blob is not damaged"
+        pulled --plain-http "$STUB/good:1"
+        has "$(cat "$T/err")" "is damaged: getting it anew"
+        same "$(sha256sum <"$blob")" "${blob##*/}  -"
+    done
+    for blob in "$S"/blobs/sha256/*; do # and where it has to be unpacked again
+        rm -rf "$S"/unpacked/* "$S"/images/*
+        printf 'junk' | dd of="$blob" bs=1 conv=notrunc status=none
+        pulled --plain-http --missing "$STUB/good:1"
+        has "$(cat "$T/err")" "is damaged"
+        same "$(cat "$S"/unpacked/*/fs/hello)" "hello good"
+        same "$(sha256sum <"$blob")" "${blob##*/}  -"
+    done
+}
+
 both_families_of_media_types_and_unpacked_layers_are_taken() {
     local repository digest
     for repository in docker plain no-type; do
@@ -323,6 +345,11 @@ a_store_without_room_is_said_and_goes_on_when_there_is_some() {
     pulled --plain-http "$STUB/good"
     is "$(count "/v2/good/blobs/$noise")" = 0 # the other may have been on its way when that was found to be too large
     same "$(names)" "$STUB/good:latest"
+    pulled --plain-http "$STUB/plain:t"
+    dd if=/dev/zero of="$S/fill" bs=4k status=none 2>"$T/err" && fail "it is not full"
+    "$B/mayfly" rmi --store "$S" "$STUB/good" "$STUB/plain:t" >"$T/out" || fail "a full disk keeps its images"
+    same "$(names)" ""
+    same "$(ls "$S/unpacked" "$S/blobs/sha256")" "$S/blobs/sha256:"$'\n\n'"$S/unpacked:"
     umount "$S"
 }
 
@@ -448,6 +475,8 @@ plain_http_only_where_it_was_asked_for() {
     pulled "$STUB/good"
     settings "\"$STUB\":{\"plainHtp\":true}"
     refused "plainHtp: is not a member that is known" "$STUB/good"
+    printf '{"pull":"sometimes"}' >"$XDG_CONFIG_HOME/mayfly/config.json"
+    refused "config.json: pull: is not missing, always or never" --plain-http "$STUB/good"
 }
 
 certificates_are_verified_unless_told_otherwise() {
@@ -467,7 +496,8 @@ certificates_are_verified_unless_told_otherwise() {
     settings "\"$STUB_TLS_OTHER\":{\"tlsVerify\":false}"
     pulled "$STUB_TLS_OTHER/good:5"
     SSL_CERT_FILE=$T/none.pem refused "none.pem" "$STUB_TLS/good"
-    refused "http://" --plain-http --retry 0 "$STUB_TLS/good"
+    CURL_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt refused "the file that CURL_CA_BUNDLE names" "$STUB_TLS/good"
+    refused "if that port speaks TLS, leave" --plain-http --retry 0 "$STUB_TLS/good"
 }
 
 the_platform_is_chosen_or_what_there_is_is_listed() {

@@ -2,6 +2,7 @@
  * test_dockerfile.c: Dockerfiles, their words, and .dockerignore are read as Docker's reference has them; what is wrong
  * or not supported is refused with its line.
  */
+#include "base/path.h"
 #include "build/dockerfile.h"
 #include "build/expand.h"
 #include "build/pattern.h"

@@ -268,6 +268,7 @@ static void assert_nothing_new(const struct place *p) {
     assert_ok(index_read(s->dir, &index, &err), err);
     assert_false(index_at(index, 0, &e));
     assert_int_equal(count_in(s->dir, "unpacked"), 0);
+    assert_int_equal(count_in(s->dir, "blobs/sha256"), 0);
     assert_int_equal(count_in(s->dir, "tmp"), 0);
     json_decref(index);
     store_close(s);
@@ -315,6 +316,10 @@ static void sources_that_are_wrong_leave_nothing(void **state) {
     REFUSED(&other, "no such flag", "import", "--nonsense", in(p, "e.tar"));
     REFUSED(&other, "one source", "import", in(p, "e.tar"), in(p, "e.tar"));
     REFUSED(&other, "wants a value", "import", "--tag");
+    REFUSED(&other, "--tag is given 2 times", "import", "-t", "x:1", "--tag=y:1", in(p, "e.tar"));
+    char said[8192];
+    assert_int_equal(MAYFLY(&other, said, "import", "--json", in(p, "none")), 125);
+    assert_non_null(strstr(said, "\"error\":{\"message\":\""));
     REFUSED(&other, "not in the store", "export", "-o", in(p, "x.tar"), "nothing");
     REFUSED(&other, "not in the store", "rmi", "nothing");
     REFUSED(&other, "not in the store", "inspect", "nothing");
@@ -515,6 +520,46 @@ static void a_reader_that_goes_away_ends_it_quietly(void **state) {
     (void)close(dir);
 }
 
+/* One byte is changed in each of its blobs in turn: what is exported is right or nothing, what is imported mends it. */
+static void what_the_store_has_damaged_is_told_and_mended(void **state) {
+    static const char script[] =
+        "cd $1; M=$MAYFLY_BIN; export MAYFLY_STORE=$1/store; mkdir l; tar -xf e.tar -C l\n"
+        "$M export small:1 | cmp - e.tar || exit 1\n" /* a pipe's bytes are a file's */
+        "$M export small:1 nope >o.tar 2>err && exit 2; [ -s o.tar ] && exit 3\n"
+        "for source in e.tar l; do for b in store/blobs/sha256/*; do\n"
+        "  printf Z | dd of=$b bs=1 seek=20 conv=notrunc status=none\n"
+        "  $M export small:1 2>err >o.tar && exit 4; [ -s o.tar ] && exit 5\n"
+        "  grep -q 'is damaged; pull or import the image again' err || exit 6\n"
+        "  $M export -o x.tar small:1 2>err && exit 7; [ -e x.tar ] && exit 8\n"
+        "  rm -rf store/unpacked/* store/images/*\n"
+        "  $M import $source >/dev/null || exit 9\n"
+        "  [ $(sha256sum <$b | cut -c1-64) = ${b##*/} ] || exit 10\n"
+        "  $M export small:1 | cmp - e.tar || exit 11\n"
+        "done; done";
+    const struct place *p = *state;
+    struct test_image i = {0};
+
+    put_small(p, &i);
+    MAYFLY_OK(p, "export", "-o", in(p, "e.tar"), "small:1");
+    TOOL("sh", "-c", script, "sh", p->dir);
+}
+
+/* What is a hole is no byte of a bomb, up to a size that is none of any file's. */
+static void holes_take_nothing(void **state) {
+    static const char script[] =
+        "cd $1; M=$MAYFLY_BIN; export MAYFLY_STORE=$1/store; mkdir -p r/usr; echo a >r/usr/f\n"
+        "truncate -s 5G r/usr/f; echo z >>r/usr/f\n"
+        "for f in gnu posix; do tar -S --format=$f -C r -cf $f.tar .; $M import $f.tar -t h:1 || "
+        "exit 1\n"
+        "  set -- $(stat -c '%s %b' store/unpacked/*/fs/usr/f); [ $1 = 5368709122 ] || exit 2\n"
+        "  [ $2 -lt 100 ] || exit 3; $M rmi h:1; done\n"
+        "truncate -s 65G r/usr/f; tar -S --format=posix -C r -cf big.tar .\n"
+        "$M import -t h:2 big.tar 2>err && exit 4; grep -q 'usr/f: a sparse file of more' err";
+    const struct place *p = *state;
+
+    TOOL("sh", "-c", script, "sh", p->dir);
+}
+
 /* Root's store is there for all to look at and to take images from; its root file systems are not. */
 static void a_store_of_another_user_is_told_from_one_that_lacks_something(void **state) {
     const struct place *p = *state;
@@ -655,6 +700,8 @@ int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_place, drop_place)
     const struct CMUnitTest tests[] = {
         TEST(what_is_exported_other_tools_read_and_what_they_write_is_imported),
+        TEST(what_the_store_has_damaged_is_told_and_mended),
+        TEST(holes_take_nothing),
         TEST(an_old_docker_save_is_imported),
         TEST(a_root_file_system_is_imported_as_archive_and_as_directory),
         TEST(sources_that_are_wrong_leave_nothing),

@@ -10,6 +10,7 @@
 
 PACKAGE_TEST(an_image_is_pulled_named_and_unpacked)
 PACKAGE_TEST(what_is_there_is_not_pulled_again)
+PACKAGE_TEST(what_the_store_has_damaged_is_got_anew)
 PACKAGE_TEST(both_families_of_media_types_and_unpacked_layers_are_taken)
 PACKAGE_TEST(what_is_wrong_is_refused_in_one_line_and_leaves_the_store_as_it_was)
 PACKAGE_TEST(what_has_no_end_is_refused_in_bounded_memory)
@@ -105,6 +106,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_image_is_pulled_named_and_unpacked),
         cmocka_unit_test(what_is_there_is_not_pulled_again),
+        cmocka_unit_test(what_the_store_has_damaged_is_got_anew),
         cmocka_unit_test(both_families_of_media_types_and_unpacked_layers_are_taken),
         cmocka_unit_test(what_is_wrong_is_refused_in_one_line_and_leaves_the_store_as_it_was),
         cmocka_unit_test(what_has_no_end_is_refused_in_bounded_memory),

@@ -159,6 +159,12 @@ static void a_working_directory_is_there_wherever_it_lies(void **state) {
     SAYS(0, "/tmp/q", "run", "-w", "/tmp/q", "base", "pwd");
     make_image("relative", "{\"WorkingDir\":\"./made//by/config\",\"Cmd\":[\"pwd\"]}");
     SAYS(0, "/made/by/config\n", "run", "relative"); /* of the same files as "full" */
+    SAYS(0, "/usr/bin\n", "run", "-w", "//usr/./lib/../bin/", "base", "pwd");
+    SAYS(125, "identity: the working directory /bin/sh: Not a directory; --workdir must be", "run",
+         "-w", "/bin/sh", "base", "pwd");
+    make_image("up", "{\"WorkingDir\":\"/usr/../../etc/"
+                     "\",\"User\":\"5:\",\"Cmd\":[\"sh\",\"-c\",\"pwd; id -u\"]}");
+    SAYS(0, "/etc\n5\n", "run", "up");
     SAYS(0, "from /\n", "run", "base", "sh", "-c", "echo from `pwd`");
     SAYS(0, "from /home/box\n", "python", "--image=relative", "-c",
          "import os; print('from', os.getcwd())");
@@ -280,6 +286,8 @@ static void users_are_looked_up_as_docker_does(void **state) {
                  {"70:staff", 70, 50},
                  {"12", 12, 0},
                  {"12:13", 12, 13},
+                 {"70:", 70, 71},
+                 {":", UINT32_MAX, 0},
                  {"1234", 1234, 0},
                  {"last", 80, 81},
                  {"bad", UINT32_MAX, 0},
@@ -401,7 +409,7 @@ static void a_root_that_a_box_runs_on_stays(void **state) {
     (void)close(pipe_fds[1]);
     assert_int_equal(read(pipe_fds[0], up, 3), 3);
     char *names[] = {"base",   "full",    "path",     "named", "nobody", "other",
-                     "tmpdir", "homedir", "relative", "login", "env"};
+                     "tmpdir", "homedir", "relative", "up",    "login",  "env"};
     struct store *s = open_place(&shared);
     for (size_t i = 0; i < ARRAY_LEN(names); i++)
         (void)store_untag(s, names[i], NULL, NULL);

@@ -491,15 +491,19 @@ static void odd_entries(struct test_image *i, const char *long_name) {
           {.type = 'x', .name = "SCHILY.xattr.user.note", .content = "noted"},
           FILE_("noted", "noted"),
           {.type = 'x', .name = "SCHILY.xattr.trusted.overlay.opaque", .content = "y"},
-          FILE_("trusted", "t"), FILE_(long_name, "long"), FILE_("gr\xc3\xbc\xc3\x9f", "utf8"),
-          FILE_("latin\xe9", "latin"), FILE_("new\nline", "nl"));
+          FILE_("trusted", "t"),
+          {.type = 'x', .name = "SCHILY.xattr.user.overlay.redirect", .content = "/ping"},
+          FILE_("meta", "m"), HARD_("null2", "null"), FILE_(long_name, "long"),
+          FILE_("gr\xc3\xbc\xc3\x9f", "utf8"), FILE_("latin\xe9", "latin"),
+          FILE_("new\nline", "nl"), FILE_("pipe", "there was one"));
+    LAYER(i, HARD_("null3", "null2"), HARD_("pipe", "./fifo")); /* of what was left out: left out */
 }
 
 static void check_odd(struct store *s, bool root) {
     struct unpack_summary sum;
     char long_name[1001], note[16] = "";
     struct test_image i = {0};
-    int fs;
+    int fs, file;
 
     for (size_t k = 0; k < 1000; k++)
         long_name[k] = k % 50 == 49 ? '/' : 'n';
@@ -520,13 +524,17 @@ static void check_odd(struct store *s, bool root) {
     assert_int_equal(stat_at(fs, "shadow").st_mode & 07777, root ? 0040 : 0440);
     assert_int_equal(stat_at(fs, "shadow").st_gid, root ? 42 : getegid());
     assert_int_equal(stat_at(fs, "shadow").st_uid, root ? 0 : geteuid());
-    assert_int_equal(sum.devices, 3);
+    assert_false(is_there(fs, "null2") || is_there(fs, "null3") || is_there(fs, "pipe"));
+    assert_int_equal(sum.devices, 6);
     assert_int_equal(sum.setid, 2);
     assert_int_equal(sum.filecaps, 1);
-    assert_int_equal(sum.xattrs, 1);
+    assert_int_equal(sum.xattrs, 2);
+    file = openat(fs, "meta", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(fgetxattr(file, "user.overlay.redirect", note, sizeof(note)), -1);
+    (void)close(file);
     assert_int_equal(sum.owners, root ? 0 : 2);
     assert_int_equal(sum.modes, root ? 0 : 2);
-    int file = openat(fs, "ping", O_RDONLY | O_CLOEXEC);
+    file = openat(fs, "ping", O_RDONLY | O_CLOEXEC);
     assert_int_equal(fgetxattr(file, "security.capability", note, sizeof(note)), -1);
     (void)close(file);
     file = openat(fs, "noted", O_RDONLY | O_CLOEXEC);

@@ -336,7 +336,7 @@ static void walk_output(struct paths *p, const char *path, const char *const *ar
     json_t *root = json_loads(o->out, 0, NULL), *part;
     size_t i;
 
-    if (!root || o->exit_code != 0)
+    if (!root || (o->exit_code != 0) != json_is_object(json_object_get(root, "error")))
         fail_msg("%s: %s%s", argv[0], o->out, o->err);
     json_array_foreach(root, i, part) walk(p, path, part);
     if (json_is_object(root))
@@ -364,6 +364,7 @@ static void the_fields_of_what_is_said_of_images_are_those_in_their_page(void **
     (void)snprintf(path, sizeof(path), "%s/store", dir);
     assert_int_equal(setenv("MAYFLY_STORE", path, 1), 0);
     WALK_OUTPUT(&whole, "", "import", "--json", "-t", "rootfs", dir);
+    WALK_OUTPUT(&real, "", "import", "--json", "/nonexistent");
     WALK_OUTPUT(&real, "", "build", "--json", "-t", "built", dir);
     WALK_OUTPUT(&real, "", "inspect", "built");
     WALK_OUTPUT(&real, "", "images", "--json");

@@ -473,6 +473,11 @@ static void a_command_that_is_not_there_is_named(void **state) {
     one(f, CTL_ENV, "ffmpeg is in no directory of the PATH that was set (/nonexist)");
     f->policy->env[0] = "PATH=";
     one(f, CTL_ENV, "(empty)");
+    f->policy->env[0] = "PATH=/usr/local/bin:/usr/bin:/bin";
+    one(f, CTL_ENV, "(/usr/local/bin:/usr/bin:/bin)");
+    /* As images have it: all that is usual, and some more. */
+    f->policy->env[0] = "PATH=/opt/bin:/usr/local/bin:" POLICY_PATH ":/x";
+    one(f, CTL_MOUNT, "no command ffmpeg ");
 }
 
 /* ------------------------------------------------------------------ words */

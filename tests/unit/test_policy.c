@@ -345,7 +345,6 @@ static void places_that_are_the_boxs_own_or_not_plain_are_refused(void **unused)
 
     (void)unused;
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
-        refuse(p, "workdir", places[i].path, places[i].word);
         refuse(p, "tmpfs", places[i].path, places[i].word);
         (void)snprintf(value, sizeof(value), "/etc:%s", places[i].path);
         refuse(p, "volume", value, places[i].word);
@@ -354,6 +353,17 @@ static void places_that_are_the_boxs_own_or_not_plain_are_refused(void **unused)
     }
     refuse(p, "tmpfs", "/", "the root");
     refuse(p, "volume", "/etc:/", "the root");
+    /* Where the code starts is read as Docker reads it, and only then judged. */
+    refuse(p, "workdir", "/proc/self/fd/7", "below /proc");
+    refuse(p, "workdir", "//dev/", "below /proc");
+    refuse(p, "workdir", "/a/../proc", "below /proc");
+    refuse(p, "workdir", "/a\nb", "control characters");
+    refuse(p, "workdir", "a", "absolute");
+    refuse(p, "workdir", "", "absolute");
+    accept(p, "workdir", "/..//a/./b/../c/");
+    assert_string_equal(p->workdir, "/a/c");
+    accept(p, "workdir", "/a/..");
+    assert_string_equal(p->workdir, "/");
     accept(p, "workdir", "/");
     accept(p, "workdir", "/procedure"); /* begins like /proc, and is not */
     accept(p, "workdir", "/a/..b/.c");
