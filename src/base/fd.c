@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/banned.h"
@@ -137,6 +138,30 @@ int file_read_all_at(int dirfd, const char *path, size_t limit_bytes, char **ret
     if (ret_len)
         *ret_len = len;
     return 0;
+}
+
+ssize_t fd_send(int sock, const void *data, size_t len, int fd, int flags) {
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = len};
+    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = len ? 1 : 0};
+    ssize_t n;
+
+    if (fd >= 0) {
+        header.msg_control = control.bytes;
+        header.msg_controllen = sizeof(control.bytes);
+        struct cmsghdr *c = CMSG_FIRSTHDR(&header);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof(fd));
+        memcpy(CMSG_DATA(c), &fd, sizeof(fd));
+    }
+    do
+        n = sendmsg(sock, &header, MSG_NOSIGNAL | flags);
+    while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : n;
 }
 
 bool str_copy(char *dst, size_t size, const char *src) {

@@ -18,6 +18,10 @@ ssize_t fd_read_full(int fd, void *buf, size_t size);
 /* Writes all of it. Returns 0 or -errno. */
 int fd_write_full(int fd, const void *buf, size_t len);
 
+/* Sends one message over a Unix socket, and with it a descriptor unless `fd` is -1 (unix(7), SCM_RIGHTS); `flags` beside
+ * MSG_NOSIGNAL. Returns the bytes sent or -errno. */
+ssize_t fd_send(int sock, const void *data, size_t len, int fd, int flags);
+
 /* Opens `path` below `dirfd`, writes `text` in ONE write(2) (kernel files take their value whole), closes.
  * 0 or -errno. */
 int file_write_at(int dirfd, const char *path, const char *text, size_t len);

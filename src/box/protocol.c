@@ -80,30 +80,9 @@ bool protocol_next(enum box_state state, enum sender sender, enum msg_kind kind,
 }
 
 int msg_send(int sock, const struct msg *m, int fd) {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec iov = {.iov_base = (void *)(uintptr_t)m, .iov_len = sizeof(*m)};
-    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
-    ssize_t n;
+    ssize_t n = fd_send(sock, m, sizeof(*m), fd, 0);
 
-    if (fd >= 0) {
-        memset(&control, 0, sizeof(control));
-        header.msg_control = control.bytes;
-        header.msg_controllen = sizeof(control.bytes);
-        struct cmsghdr *c = CMSG_FIRSTHDR(&header);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-    }
-    do
-        n = sendmsg(sock, &header, MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
-        return -errno;
-    return n == (ssize_t)sizeof(*m) ? 0 : -EIO;
+    return n < 0 ? (int)n : n == (ssize_t)sizeof(*m) ? 0 : -EIO;
 }
 
 int msg_write(int sock, const struct msg *m) { return fd_write_full(sock, m, sizeof(*m)); }

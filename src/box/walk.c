@@ -7,12 +7,10 @@
  */
 #include "box/walk.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -39,31 +37,9 @@ struct linux_dirent {
 
 /* A supervisor that is gone needs no walker. */
 static void tell(struct walk *w, enum walk_kind kind, int code, int fd) {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control;
-    struct iovec iov = {.iov_base = &w->entry,
-                        .iov_len = offsetof(struct walk_entry, name) + w->len + 1};
-    struct msghdr header = {.msg_iov = &iov, .msg_iovlen = 1};
-    ssize_t n;
-
     w->entry.kind = kind;
     w->entry.code = code;
-    if (fd >= 0) {
-        memset(&control, 0, sizeof(control));
-        header.msg_control = control.bytes;
-        header.msg_controllen = sizeof(control.bytes);
-        struct cmsghdr *c = CMSG_FIRSTHDR(&header);
-        c->cmsg_level = SOL_SOCKET;
-        c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof(int));
-        memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-    }
-    do
-        n = sendmsg(w->sock, &header, MSG_NOSIGNAL);
-    while (n < 0 && errno == EINTR);
-    if (n < 0)
+    if (fd_send(w->sock, &w->entry, offsetof(struct walk_entry, name) + w->len + 1, fd, 0) < 0)
         _exit(1);
 }
 

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/complain.h"
 #include "json/settings.h"
 #include "mayfly.h"
 
@@ -117,8 +118,6 @@ void logging_done(struct logging *l);
 
 /* Sees to it that what was printed is out: 0, or an exit status; says why unless it is that the reader is gone. */
 int flush_output(void);
-/* "mayfly: MESSAGE" on stderr. */
-void complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* An unknown flag, in words: the whole line for the user. */
 int no_such_flag(const char *flag, struct mayfly_error *error);
 

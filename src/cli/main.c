@@ -4,15 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/err.h"
-#include "base/fd.h"
-#include "base/utf8.h"
 #include "cli/cli.h"
 
 #include "base/banned.h"
@@ -53,22 +50,6 @@ const struct command commands[] = {
     {"version", "", "print the version", cmd_version, help_short},
     {NULL, NULL, NULL, NULL, NULL},
 };
-
-void complain(const char *fmt, ...) {
-    char line[1200] = "mayfly: ";
-    size_t head = strlen(line);
-    va_list ap;
-
-    va_start(ap, fmt);
-    int n = vsnprintf(line + head, sizeof(line) - head - 1, fmt, ap);
-    va_end(ap);
-    size_t len = strlen(line);
-    utf8_make_line(line, len,
-                   n >= (int)(sizeof(line) - head - 1)); /* a file's name can hold anything */
-    line[len] = '\n';
-    (void)fd_write_full(STDERR_FILENO, line,
-                        len + 1); /* in one write: others may write there too */
-}
 
 /* A caller that closed it wants none of what the command prints, and gets the command's status; but an answer of our own
  * that goes nowhere is an error. */

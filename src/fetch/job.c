@@ -103,30 +103,12 @@ static int hear(struct job *j, int flags, struct err *err) {
 }
 
 int job_layer(struct job *j, const struct job_layer *layer, int fd, bool wait, struct err *err) {
-    union {
-        char space[CMSG_SPACE(sizeof(int))];
-        struct cmsghdr align;
-    } control = {0};
-    struct iovec data = {.iov_base = (void *)(uintptr_t)layer, .iov_len = sizeof(*layer)};
-    struct msghdr m = {.msg_iov = &data,
-                       .msg_iovlen = 1,
-                       .msg_control = control.space,
-                       .msg_controllen = sizeof(control.space)};
-    struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+    ssize_t n = fd_send(j->socket, layer, sizeof(*layer), fd, wait ? 0 : MSG_DONTWAIT);
 
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(fd));
-    memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-    while (sendmsg(j->socket, &m, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT)) < 0) {
-        if (errno == EAGAIN)
-            return 0;
-        if (errno == EINTR)
-            continue;
-        int code = -errno, r = hear(j, 0, err);
-        return r < 0 ? r : err_errno(err, ERR_SETUP, code, "", NULL, "the unpacking process");
-    }
-    return 1;
+    if (n >= 0 || n == -EAGAIN)
+        return n >= 0;
+    int r = hear(j, 0, err);
+    return r < 0 ? r : err_errno(err, ERR_SETUP, (int)n, "", NULL, "the unpacking process");
 }
 
 int job_look(struct job *j, struct err *err) {

@@ -4,6 +4,7 @@
 #ifndef MAYFLY_LOG_LOG_H
 #define MAYFLY_LOG_LOG_H
 
+#include "base/complain.h"
 #include "runlog/record.h"
 
 enum { EXIT_TROUBLE = 125 };
@@ -24,6 +25,5 @@ bool asked_wants(const struct asked *a, const struct record *r);
 
 int show(const struct asked *a);       /* exit status */
 int record_run(int argc, char **argv); /* `mayfly-log record`, see there */
-void complain(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
 #endif

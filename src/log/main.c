@@ -9,26 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/utf8.h"
 #include "log/log.h"
 #include "runlog/verify.h"
 
 #include "base/banned.h"
-
-void complain(const char *fmt, ...) {
-    char line[1200] = "mayfly: ";
-    size_t head = strlen(line);
-    va_list ap;
-
-    va_start(ap, fmt);
-    int n = vsnprintf(line + head, sizeof(line) - head - 1, fmt, ap);
-    va_end(ap);
-    size_t len = strlen(line);
-    utf8_make_line(line, len, n >= (int)(sizeof(line) - head - 1));
-    line[len] = '\n';
-    (void)fd_write_full(STDERR_FILENO, line, len + 1);
-}
 
 static void print_json(const struct verify_report *r) {
     json_t *o =

@@ -62,11 +62,6 @@ static void add_text(struct buf *out, const char *name, const json_t *record, co
 }
 
 static int send_file(int sock, const struct buf *fields) {
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {0};
-    struct msghdr header = {.msg_control = control.bytes, .msg_controllen = sizeof(control.bytes)};
     int fd _cleanup_fd_ = memfd_create("mayfly-log", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (fd < 0)
@@ -76,12 +71,7 @@ static int send_file(int sock, const struct buf *fields) {
         return r;
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
         return -errno;
-    struct cmsghdr *c = CMSG_FIRSTHDR(&header);
-    c->cmsg_level = SOL_SOCKET;
-    c->cmsg_type = SCM_RIGHTS;
-    c->cmsg_len = CMSG_LEN(sizeof(int));
-    memcpy(CMSG_DATA(c), &fd, sizeof(fd));
-    return sendmsg(sock, &header, MSG_NOSIGNAL) < 0 ? -errno : 0;
+    return (int)fd_send(sock, NULL, 0, fd, 0);
 }
 
 int journal_send(const char *path, const json_t *record, struct err *err) {
