@@ -86,6 +86,13 @@ MAYFLY_API int mayfly_policy_file(mayfly_policy *policy, const char *name, const
  * until the policy is changed or freed. */
 MAYFLY_API const char *mayfly_policy_text(const mayfly_policy *policy, const char *name);
 
+/* 0 if no name on the way to `path` lies in a volume that the code may write to. Else the code of one run could put a link
+ * there, and what you write to `path` by name goes where it leads: -EPERM, and the error says which volume. So it does if
+ * `path` lies in the directory "out", where the code's files get names of its choice. The library itself asks the former of
+ * "out", "rootfs" and volumes; ask it of a file of your own, such as a log. */
+MAYFLY_API int mayfly_policy_outside(const mayfly_policy *policy, const char *path,
+                                     struct mayfly_error *error);
+
 /* The policy's fields as lines NAME=VALUE, the same for the same policy: to know it again by, as a digest of it in a log
  * does. Of variables and files the names; of the command nothing. *ret_text is malloc'ed. */
 MAYFLY_API int mayfly_policy_print(const mayfly_policy *policy, char **ret_text,

@@ -14,7 +14,7 @@ parsers="
     control/seccomp_compile control/seccomp_pack
     linux/bpf linux/cgroup linux/idmap linux/procfs
     box/protocol
-    runlog/record runlog/files log/asked
+    runlog/record runlog/files runlog/pruned log/asked
     mcp/jsonrpc mcp/session
     agent/sse agent/turn
     lib/hints lib/hints_calls lib/hints_words lib/last_words

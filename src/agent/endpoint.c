@@ -54,14 +54,6 @@ struct asking {
     uint64_t since_ns, done_ns;
 };
 
-char *key_blot(char *text, size_t len, const char *key) {
-    size_t n = key ? strlen(key) : 0;
-
-    for (char *at = text; n && (at = memmem(at, len - (size_t)(at - text), key, n)); at += n)
-        memset(at, '*', n);
-    return text;
-}
-
 /* ------------------------------------------------------------------ making one */
 
 static bool is_loopback(const char *url) {
@@ -82,6 +74,7 @@ static bool is_loopback(const char *url) {
 
 static int check_url(const struct endpoint_options *o, struct err *err) {
     bool plain = strncasecmp(o->base_url, "http://", 7) == 0;
+    const char *host = strstr(o->base_url, "://");
     char shown[200];
 
     (void)http_show_url(o->base_url, shown, sizeof(shown));
@@ -90,6 +83,9 @@ static int check_url(const struct endpoint_options *o, struct err *err) {
         return err_set(err, ERR_USAGE, -EINVAL, "",
                        "write http(s)://HOST[:PORT]/PATH, as in https://api.openai.com/v1",
                        "OPENAI_BASE_URL: %.150s: no URL of an endpoint", shown);
+    if (host && memchr(host, '@', strcspn(host + 3, "/") + 3))
+        return err_set(err, ERR_USAGE, -EINVAL, "", "the key is what OPENAI_API_KEY is for",
+                       "OPENAI_BASE_URL: %.150s: has a name or a password in it", shown);
     if (plain && !is_loopback(o->base_url) && !o->plain_http)
         return err_set(err, ERR_USAGE, -EPERM, "",
                        "use https, or allow it with --plain-http if the network is yours",
@@ -431,6 +427,7 @@ int endpoint_ask(struct endpoint *e, const json_t *messages, const json_t *tools
 
     turn->on_text = l->text;
     turn->arg = l->arg;
+    turn->key = e->o.key;
     while (r == 0) {
         char *body _cleanup_free_ = request_text(e, messages, tools);
         struct err why = {0};

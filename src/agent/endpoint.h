@@ -47,7 +47,4 @@ int endpoint_ask(struct endpoint *e, const json_t *messages, const json_t *tools
 /* How often it had to be asked again, in all. */
 unsigned endpoint_retries(const struct endpoint *e);
 
-/* Blots the key out of a text, in place. Returns the text. */
-char *key_blot(char *text, size_t len, const char *key);
-
 #endif

@@ -44,8 +44,8 @@ const char *loop_outcome_name(enum loop_outcome outcome) { return outcome_names[
 
 struct one_call {
     const struct turn_call *asked;
-    json_t *arguments; /* NULL: they are no object */
-    json_error_t why;
+    json_t *arguments; /* NULL: they are no object; `why` says what they are */
+    char why[160];
     struct tool_answer answer;
     double wall_ms;
 };
@@ -77,9 +77,8 @@ static void execute(const struct batch *b, struct one_call *c) {
     else if (!c->arguments)
         answer_mistake(&c->answer,
                        "%s: the arguments have to be one JSON object by the tool's schema, and are "
-                       "not: %.100s "
-                       "(line %d, column %d). Nothing was run; call it again.",
-                       tool->name, c->why.text, c->why.line, c->why.column);
+                       "not: %s. Nothing was run; call it again.",
+                       tool->name, c->why);
     else
         tool->call(b->tools->owner, c->arguments, &run, &c->answer);
     c->wall_ms = (double)(now_ns() - since) / 1e6;
@@ -166,6 +165,7 @@ static int append_or_drop(json_t *list, json_t *take_value, int r, struct err *e
 static int run_calls(struct loop *l, const struct turn *turn, const struct tool_set *tools,
                      int cancel_fd, struct screen *screen, struct err *err) {
     struct batch *b = calloc(1, sizeof(*b));
+    json_error_t why;
     int r = 0;
 
     if (!b)
@@ -177,10 +177,13 @@ static int run_calls(struct loop *l, const struct turn *turn, const struct tool_
         struct one_call *c = &b->calls[b->n];
         c->asked = asked;
         c->arguments = json_loadb(asked->arguments.data, asked->arguments.len,
-                                  JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &c->why);
+                                  JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &why);
+        if (!c->arguments)
+            (void)snprintf(c->why, sizeof(c->why), "%.100s (line %d, column %d)", why.text,
+                           why.line, why.column);
         if (c->arguments && !json_is_object(c->arguments)) {
             json_decref(TAKE_PTR(c->arguments));
-            (void)str_copy(c->why.text, sizeof(c->why.text), "no object");
+            (void)str_copy(c->why, sizeof(c->why), "they are no object");
         }
         screen_call(screen, l->steps, asked->name, c->arguments);
     }

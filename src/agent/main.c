@@ -242,10 +242,11 @@ static char *summary_text(const struct options *o, const struct loop *l, enum lo
         "steps", (int)l->steps, "retries", (int)retries, "tokens", tokens_object(l), "wallMs",
         wall_ms, "messages", or_else(own(l->messages), json_array()), "runs",
         or_else(own(l->runs), json_array()));
+    key_blot_json(summary, o->key);
     char *text = summary ? json_dumps(summary, JSON_COMPACT) : NULL;
 
     json_decref(summary);
-    return text ? key_blot(text, strlen(text), o->key) : NULL;
+    return text;
 }
 
 static int print_line(const char *text) {
@@ -297,10 +298,14 @@ static void explain(const struct options *o, const struct loop *l, enum loop_out
                        o->max_steps);
         complain(text);
     } else if (outcome == LOOP_INCOMPLETE) {
-        (void)snprintf(text, sizeof(text),
-                       "the model's answer is not whole: its finish reason is %s%s",
+        bool cut = strcmp(l->finish, "length") == 0,
+             filtered = strcmp(l->finish, "content_filter") == 0;
+        (void)snprintf(text, sizeof(text), "the model's answer is %s: its finish reason is %s; %s",
+                       cut || filtered ? "not whole" : "empty",
                        l->finish[0] ? l->finish : "not told",
-                       strcmp(l->finish, "length") == 0 ? "; allow more with --max-tokens" : "");
+                       cut        ? "allow more with --max-tokens"
+                       : filtered ? "the endpoint holds back what it will not say; ask otherwise"
+                                  : "ask again, or try another --model");
         complain(text);
     }
 }
@@ -344,8 +349,9 @@ static int make_tools(const struct options *o, struct toolbox **ret, struct err 
 
     if (r < 0)
         return take_error(&error, err);
-    if (o->key && settings.text.len &&
-        memmem(settings.text.data, settings.text.len, o->key, strlen(o->key))) {
+    size_t secret = key_secret(o->key);
+    if (secret && settings.text.len &&
+        memmem(settings.text.data, settings.text.len, o->key, secret)) {
         settings_done(&settings);
         return usage(err, "leave it out of the flags and the policy",
                      "OPENAI_API_KEY would be in the box, where the model's code could print it");

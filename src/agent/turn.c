@@ -9,8 +9,40 @@
 
 #include "base/fd.h"
 #include "base/utf8.h"
+#include "tool/word.h"
 
 #include "base/banned.h"
+
+size_t key_secret(const char *key) {
+    enum { SHORTEST = 10 };
+    size_t n = key ? strlen(key) : 0;
+
+    return n < SHORTEST ? 0 : n;
+}
+
+char *key_blot(char *text, size_t len, const char *key) {
+    size_t n = key_secret(key);
+
+    for (char *at = text; n && (at = memmem(at, len - (size_t)(at - text), key, n)); at += n)
+        memset(at, '*', n);
+    return text;
+}
+
+void key_blot_json(json_t *value, const char *key) {
+    json_t *part;
+    const char *name;
+    size_t i;
+
+    json_array_foreach(value, i, part) key_blot_json(part, key);
+    json_object_foreach(value, name, part) key_blot_json(part, key);
+    size_t len = json_string_length(value);
+    char *text = json_is_string(value) && key_secret(key) ? malloc(len + 1) : NULL;
+    if (!text)
+        return;
+    memcpy(text, json_string_value(value), len + 1);
+    (void)json_string_setn(value, key_blot(text, len, key), len); /* of the same length */
+    free(text);
+}
 
 const char *turn_error_words(const json_t *body) {
     const json_t *error = json_object_get(body, "error");
@@ -39,6 +71,25 @@ static int add_bytes(const struct turn *t, struct buf *to, const char *text, siz
     return to->failed ? err_oom(err) : 0;
 }
 
+/* Bytes at the end that the key may begin with: the rest of it may come. */
+static size_t perhaps_key(const struct buf *text, const char *key) {
+    size_t n = MIN(key_secret(key), text->len + 1);
+
+    while (n > 0 && (--n, memcmp(text->data + text->len - n, key, n) != 0))
+        continue;
+    return n;
+}
+
+static void show(struct turn *t, bool all) {
+    if (t->text.failed || !t->text.data)
+        return;
+    (void)key_blot(t->text.data + t->shown, t->text.len - t->shown, t->key);
+    size_t until = t->text.len - (all ? 0 : perhaps_key(&t->text, t->key));
+    if (t->on_text && until > t->shown)
+        t->on_text(t->arg, t->text.data + t->shown, until - t->shown);
+    t->shown = MAX(until, t->shown);
+}
+
 static int add_text(struct turn *t, const json_t *value, struct err *err) {
     const char *text = json_string_value(value);
     size_t len = json_string_length(value), i;
@@ -55,18 +106,19 @@ static int add_text(struct turn *t, const json_t *value, struct err *err) {
     if (len == 0)
         return 0;
     r = add_bytes(t, &t->text, text, len, err);
-    if (r == 0 && t->on_text)
-        t->on_text(t->arg, text, len);
+    if (r == 0)
+        show(t, false);
     return r;
 }
 
 /* ------------------------------------------------------------------ calls */
 
 /* The call that a piece belongs to; NULL: a new one. An index of its own or the id says so; where neither does, it goes
- * on with the last. Some endpoints give every call the index 0, but each an id. */
+ * on with the last. Some endpoints give every call the index 0, but each an id; some the same id to all. */
 static struct turn_call *find_call(struct turn *t, const char *id, json_int_t index) {
     for (size_t i = 0; id && i < t->n_calls; i++)
-        if (t->calls[i].id && strcmp(t->calls[i].id, id) == 0)
+        if (t->calls[i].id && strcmp(t->calls[i].id, id) == 0 &&
+            (index < 0 || t->calls[i].index < 0 || t->calls[i].index == index))
             return &t->calls[i];
     for (size_t i = t->n_calls; index >= 0 && i > 0; i--)
         if (t->calls[i - 1].index == index)
@@ -95,7 +147,7 @@ static int add_arguments(const struct turn *t, struct turn_call *c, const json_t
 static int add_call(struct turn *t, const json_t *piece, bool is_new, struct err *err) {
     const json_t *function = json_object_get(piece, "function"),
                  *place = json_object_get(piece, "index");
-    const char *id = json_string_value(json_object_get(piece, "id"));
+    const char *id = json_word(json_object_get(piece, "id"));
     json_int_t index = json_is_integer(place) ? json_integer_value(place) : -1;
 
     id = id && *id ? id : NULL;
@@ -108,7 +160,7 @@ static int add_call(struct turn *t, const json_t *piece, bool is_new, struct err
         *c = (struct turn_call){.index = index};
     }
     int r = set_once(&c->id, id, err);
-    r = r ? r : set_once(&c->name, json_string_value(json_object_get(function, "name")), err);
+    r = r ? r : set_once(&c->name, json_word(json_object_get(function, "name")), err);
     return r ? r : add_arguments(t, c, json_object_get(function, "arguments"), err);
 }
 
@@ -140,7 +192,7 @@ static void take_tokens(struct turn *t, const json_t *usage) {
 }
 
 static void take_word(char *to, size_t size, const json_t *value) {
-    const char *word = json_string_value(value);
+    const char *word = json_word(value);
 
     if (!word || !*word)
         return;
@@ -148,8 +200,18 @@ static void take_word(char *to, size_t size, const json_t *value) {
     utf8_make_line(to, strlen(to), !fits);
 }
 
+/* A model may stop in the midst of a character: half of it is no reason to lose the conversation. */
+static json_t *json_nearly(const char *text, size_t len) {
+    json_t *value = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
+    char *repaired _cleanup_free_ = value ? NULL : malloc(3 * len + 1);
+
+    return repaired
+               ? json_loadb(repaired, utf8_repair_json(text, len, repaired), JSON_ALLOW_NUL, NULL)
+               : value;
+}
+
 static int add(struct turn *t, const char *text, size_t len, const char *part, struct err *err) {
-    json_t *body = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
+    json_t *body = json_nearly(text, len);
     const json_t *choice = json_array_get(json_object_get(body, "choices"), 0);
     const json_t *error = json_object_get(body, "error");
     int r = 0;
@@ -157,7 +219,8 @@ static int add(struct turn *t, const char *text, size_t len, const char *part, s
     if (error && !json_is_null(error))
         r = err_set(err, ERR_SETUP, -EREMOTEIO, "", NULL, "%.300s",
                     turn_error_words(body) ? turn_error_words(body) : "an error without words");
-    else if (!json_is_object(body) || !json_is_array(json_object_get(body, "choices")))
+    else if (!json_is_object(body) || !json_is_array(json_object_get(body, "choices")) ||
+             (strcmp(part, "message") == 0 && !json_is_object(choice)))
         r = err_set(err, ERR_SETUP, -EPROTO, "", NULL, "%s",
                     body ? "JSON that is no chat completion" : "no JSON");
     else
@@ -181,12 +244,25 @@ int turn_add_whole(struct turn *t, const char *json, size_t len, struct err *err
     return r;
 }
 
+static bool is_taken(const struct turn *t, size_t n, const char *id) {
+    for (size_t i = 0; id && i < n; i++)
+        if (strcmp(t->calls[i].id, id) == 0)
+            return true;
+    return false;
+}
+
 int turn_complete(struct turn *t, unsigned step, struct err *err) {
     char id[48];
     int r = 0;
 
+    show(t, true);
     for (size_t i = 0; i < t->n_calls && r == 0; i++) {
+        struct buf *arguments = &t->calls[i].arguments;
+        if (arguments->len)
+            (void)key_blot(arguments->data, arguments->len, t->key);
         (void)snprintf(id, sizeof(id), "call_%u_%zu", step, i + 1);
+        if (is_taken(t, i, t->calls[i].id))
+            free(TAKE_PTR(t->calls[i].id)); /* the answers are told apart by it */
         r = set_once(&t->calls[i].id, id, err);
         r = r ? r : set_once(&t->calls[i].name, "unnamed", err);
         if (r == 0 && !t->calls[i].arguments.len)
@@ -222,5 +298,5 @@ void turn_reset(struct turn *t) {
         free(t->calls[i].name);
         buf_done(&t->calls[i].arguments);
     }
-    *t = (struct turn){.on_text = t->on_text, .arg = t->arg};
+    *t = (struct turn){.on_text = t->on_text, .arg = t->arg, .key = t->key};
 }

@@ -21,13 +21,17 @@ struct turn_call {
     json_int_t index; /* the endpoint's; -1: not said */
 };
 
-/* Zeroed but for on_text: nothing was said yet. */
+/* Zeroed but for on_text and key: nothing was said yet. */
 struct turn {
+    /* Blotted out of text and arguments: an endpoint that repeats it would have it on the screen, in a box, in the log.
+     * Borrowed; NULL: there is none. */
+    const char *key;
     /* What comes of the text, as it comes; NULL: nobody listens. */
     void (*on_text)(void *arg, const char *text, size_t len);
     void *arg;
 
     struct buf text;
+    size_t shown; /* bytes of it that on_text got */
     struct turn_call calls[TURN_MAX_CALLS];
     size_t n_calls;
     char finish[32]; /* "stop", "tool_calls", "length", …; "": not said yet */
@@ -40,12 +44,20 @@ struct turn {
  * words are the message; -EMSGSIZE: it is too much. */
 int turn_add_chunk(struct turn *t, const char *json, size_t len, struct err *err);
 int turn_add_whole(struct turn *t, const char *json, size_t len, struct err *err);
-/* Sees to it that each call has an id and a name, as the answers to it need one. */
+/* All of it came: shows the rest, and sees to it that each call has an id of its own and a name, as the answers need. */
 int turn_complete(struct turn *t, unsigned step, struct err *err);
 /* The message by which it stays in the conversation; NULL: memory ran out. */
 json_t *turn_message(const struct turn *t);
-/* Back to where nothing was said; on_text stays. */
+/* Back to where nothing was said; on_text and key stay. */
 void turn_reset(struct turn *t);
+
+/* The length of a key that is to stay secret; 0: none, or so short that it is a word to please an endpoint which asks for
+ * none ("ollama", "none"), and which may stand in any text. */
+size_t key_secret(const char *key);
+/* Blots the key out of a text, in place. Returns the text. */
+char *key_blot(char *text, size_t len, const char *key);
+/* Out of all strings in a value, but not out of names. */
+void key_blot_json(json_t *value, const char *key);
 
 /* The words of an error in a body: {"error": {"message": "…"}} and its like. NULL: there are none. */
 const char *turn_error_words(const json_t *body);

@@ -5,6 +5,7 @@
  */
 #include "base/utf8.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/banned.h"
@@ -88,6 +89,41 @@ size_t utf8_repair(const char *in, size_t len, char *out) {
 /* U+0080 to U+009F: a terminal takes some of them (CSI) for the start of a command. */
 static bool is_c1_control(const char *s, size_t len) {
     return len == 2 && s[0] == '\xc2' && (unsigned char)s[1] < 0xa0;
+}
+
+/* The value of an escape \uXXXX at i; -1: there is none. */
+static long escape_at(const char *text, size_t i, size_t len) {
+    char digits[5];
+
+    if (len - i < 6 || text[i] != '\\' || text[i + 1] != 'u')
+        return -1;
+    memcpy(digits, text + i + 2, 4);
+    digits[4] = '\0';
+    return strspn(digits, "0123456789abcdefABCDEF") == 4 ? strtol(digits, NULL, 16) : -1;
+}
+
+static bool is_high(long code) { return code >= 0xd800 && code < 0xdc00; }
+static bool is_low(long code) { return code >= 0xdc00 && code < 0xe000; }
+
+/* What JSON.stringify writes of a text that was cut within a character, as U+FFFD. */
+static void repair_surrogates(char *text, size_t len) {
+    for (size_t i = 0; i < len;) {
+        long code = escape_at(text, i, len);
+        if (is_high(code) && is_low(escape_at(text, i + 6, len))) {
+            i += 12;
+            continue;
+        }
+        if (is_high(code) || is_low(code))
+            memcpy(text + i + 2, "fffd", 4);
+        i += code >= 0 ? 6 : text[i] == '\\' ? 2 : 1;
+    }
+}
+
+size_t utf8_repair_json(const char *in, size_t len, char *out) {
+    size_t n = utf8_repair(in, len, out);
+
+    repair_surrogates(out, n);
+    return n;
 }
 
 static bool is_c0_control(const char *s, size_t len) {

@@ -17,6 +17,8 @@ bool utf8_valid(const char *s, size_t len);
 /* Copies, with U+FFFD for each maximal ill-formed subpart. `out` holds at least 3 * len bytes and
  * gets no NUL. Returns the length. */
 size_t utf8_repair(const char *in, size_t len, char *out);
+/* The same of a text of JSON, also for escapes of half a character (RFC 8259, section 8.2), which parsers refuse. */
+size_t utf8_repair_json(const char *in, size_t len, char *out);
 /* Makes it one line that a terminal shows and does not obey, in place and of the same length: control characters become
  * spaces, what is not UTF-8 becomes "?". `cut`: the text was longer than its field, so a sequence broken off at the end
  * is our doing and goes away. */

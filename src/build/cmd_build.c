@@ -17,9 +17,9 @@
 
 #include "base/fd.h"
 #include "base/units.h"
-#include "base/utf8.h"
 #include "build/build.h"
 #include "fetch/commands.h"
+#include "fetch/error_json.h"
 #include "fetch/index.h"
 #include "fetch/options.h"
 #include "fetch/unpack.h"
@@ -274,12 +274,7 @@ static int print_image(const struct build *b, const struct request *q, const str
 
 /* For who reads JSON: what went wrong is there too. */
 static void print_error(const struct err *err) {
-    char text8[3 * sizeof(err->message) + 1]; /* a name in it may be anything */
-
-    text8[utf8_repair(err->message, strlen(err->message), text8)] = '\0';
-    json_t *o = json_pack(
-        "{s{ss ss so ss}}", "error", "message", text8, "kind", err_kind_name(err->kind), "control",
-        *err->control ? json_string(err->control) : json_null(), "code", errno_name(err->code));
+    json_t *o = json_pack("{so}", "error", error_json(err));
     _cleanup_free_ char *text = o ? json_dumps(o, JSON_COMPACT) : NULL;
 
     if (text)

@@ -118,6 +118,8 @@ void logging_done(struct logging *l);
 
 /* Sees to it that what was printed is out: 0, or an exit status; says why unless it is that the reader is gone. */
 int flush_output(void);
+/* Before another program is started whose whole purpose is what it prints: true, and said, if that would go nowhere. */
+bool output_is_gone(void);
 /* An unknown flag, in words: the whole line for the user. */
 int no_such_flag(const char *flag, struct mayfly_error *error);
 

@@ -15,9 +15,12 @@
 #include "base/banned.h"
 
 int cmd_log(const struct command *self, int argc, char **argv) {
-    char path[4200], **words = calloc((size_t)argc + 2, sizeof(*words));
+    char path[4200], **words = NULL;
 
     (void)self;
+    if (output_is_gone())
+        return EXIT_MAYFLY;
+    words = calloc((size_t)argc + 2, sizeof(*words));
     if (!words) {
         complain("out of memory");
         return EXIT_MAYFLY;

@@ -99,6 +99,8 @@ int front_command(const struct command *self, int argc, char **argv, const struc
 
     if (r == 0 && rq.help) {
         self->help(self);
+    } else if (output_is_gone()) {
+        r = EXIT_MAYFLY;
     } else {
         if (r == 0 && request_root(&rq, &error) == 0)
             become(program, &rq, &error);

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/fd.h"
 #include "base/helper.h"
+#include "base/state.h"
 #include "cli/cli.h"
 #include "json/log_json.h"
 
@@ -109,6 +110,19 @@ static int send_header(const struct logging *l, const struct request *rq) {
     return r == 0 && rq->code ? fd_write_full(l->in, rq->code, rq->code_len) : r;
 }
 
+/* The code of this run is not to choose where the next one's line goes. */
+static int look_whose(const struct request *rq, struct mayfly_error *error) {
+    char usual[4096], text[sizeof(error->message)];
+    const char *path = state_log_path(rq->log_target, usual, sizeof(usual));
+    int r = path ? mayfly_policy_outside(rq->policy, path, error) : 0;
+
+    if (r == 0)
+        return 0;
+    (void)snprintf(text, sizeof(text), "run log: %.*s", (int)sizeof(text) - 10, error->message);
+    (void)str_copy(error->message, sizeof(error->message), text);
+    return r;
+}
+
 int logging_start(struct logging *l, const struct request *rq, struct mayfly_error *error) {
     char path[4200], note[512];
     int in[2], out[2];
@@ -116,6 +130,9 @@ int logging_start(struct logging *l, const struct request *rq, struct mayfly_err
     *l = (struct logging){.in = -1, .out = -1};
     if (!rq->log)
         return 0;
+    int r = look_whose(rq, error);
+    if (r < 0)
+        return r;
     if (!helper_find("mayfly-log", path, sizeof(path)))
         return fail(error, -ENOENT, "the program mayfly-log, which is installed with mayfly");
     if (pipe2(in, O_CLOEXEC) < 0)
@@ -126,7 +143,7 @@ int logging_start(struct logging *l, const struct request *rq, struct mayfly_err
         return fail(error, -errno, "a pipe");
     }
     l->out = out[0];
-    int r = spawn_it(rq, path, in[0], out[1], &l->pid);
+    r = spawn_it(rq, path, in[0], out[1], &l->pid);
     (void)close(in[0]);
     (void)close(out[1]);
     if (r < 0) {

@@ -55,9 +55,14 @@ const struct command commands[] = {
  * that goes nowhere is an error. */
 static bool stdout_was_closed;
 
-int flush_output(void) {
-    if (stdout_was_closed && __fpending(stdout) > 0) {
+bool output_is_gone(void) {
+    if (stdout_was_closed)
         complain("standard output is closed, and the answer was for it");
+    return stdout_was_closed;
+}
+
+int flush_output(void) {
+    if (__fpending(stdout) > 0 && output_is_gone()) {
         __fpurge(stdout);
         return EXIT_MAYFLY;
     }

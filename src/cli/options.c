@@ -521,7 +521,7 @@ static int parse(struct request *rq, int argc, char **argv, struct mayfly_error 
     if (r < 0)
         return r;
     const char *out = mayfly_policy_text(rq->policy, "out");
-    if (out && strcmp(out, "-") == 0 && !rq->json)
+    if (out && strcmp(out, "-") == 0 && !rq->json && !rq->front) /* a tool's result has a reader */
         return usage(error,
                      "--out: - puts the files into the result, which is printed with --json; "
                      "name a directory, or add --json");

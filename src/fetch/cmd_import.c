@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/units.h"
 #include "fetch/commands.h"
+#include "fetch/error_json.h"
 #include "fetch/export.h"
 #include "fetch/gc.h"
 #include "fetch/import.h"
@@ -58,11 +59,6 @@ static void print_images(const struct import *i) {
 }
 
 static json_t *text_or_null(const char *text) { return *text ? json_string(text) : json_null(); }
-
-static json_t *error_json(const struct err *err) {
-    return json_pack("{ss ss ss}", "message", err->message, "code", errno_name(err->code), "kind",
-                     err_kind_name(err->kind));
-}
 
 /* Of several images those that came before a wrong one are there. */
 static void print_images_json(const struct import *i, const struct err *err) {

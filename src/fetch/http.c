@@ -78,6 +78,8 @@ static int64_t parse_range_begin(const char *value) {
 int64_t http_parse_retry_after(const char *value, int64_t now_s) {
     int64_t s = parse_count(value);
 
+    if (s < 0 && *value && value[strspn(value, "0123456789")] == '\0')
+        return INT64_MAX; /* more seconds than can be counted */
     if (s < 0) {
         time_t at = curl_getdate(value, NULL);
         if (at == (time_t)-1)

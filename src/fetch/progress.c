@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/units.h"
+#include "fetch/error_json.h"
 
 #include "base/banned.h"
 
@@ -262,8 +263,7 @@ void progress_done(struct progress *p, const char *full_name, const char *digest
 
 void progress_failed(struct progress *p, const struct err *err) {
     if (p->mode == PROGRESS_JSON)
-        tell("error", json_pack("{ss ss ss}", "message", err->message, "code",
-                                errno_name(err->code), "kind", err_kind_name(err->kind)));
+        tell("error", error_json(err));
     else
         say(p, "%s", err->message);
 }

@@ -19,11 +19,13 @@
 #include "base/units.h"
 #include "box/collect.h"
 #include "lib/report.h"
+#include "lib/writable.h"
 #include "linux/sys.h"
 
 #include "base/banned.h"
 
 enum { SKIPPED_NAMED = 100, REASON = 160 };
+#define TOO_MANY "more than %llu files and directories (--out-files)"
 
 struct bringing {
     int dir;
@@ -32,6 +34,7 @@ struct bringing {
     uint64_t bytes_left;
     struct mayfly_file *file;
     size_t n_file, cap_file;
+    uint64_t n_dir;                 /* that were made */
     struct mayfly_skipped *skipped; /* room for SKIPPED_NAMED */
     size_t n_skipped;
     uint64_t all_skipped;
@@ -44,6 +47,9 @@ int files_out_open(const struct policy *policy, int *ret_dir, struct err *err) {
     *ret_dir = -1;
     if (!policy->out || strcmp(policy->out, "-") == 0)
         return 0;
+    int r = writable_refuse(policy, "--out", policy->out, err);
+    if (r < 0)
+        return r;
     if (mkdir(policy->out, 0777) < 0 && errno != EEXIST)
         return err_errno(err, ERR_USAGE, -errno, "", remedy, "--out: making %s", policy->out);
     int dir = open(policy->out, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -195,6 +201,11 @@ static int skip_failed(struct bringing *b, const char *name, int code) {
     return skip(b, name, "%s", errno_words(code));
 }
 
+/* A directory that is made costs the caller what a file does. */
+static bool is_full(const struct bringing *b) {
+    return b->n_file + b->n_dir >= b->policy->out_files;
+}
+
 static int take_file(struct taking *t, const char *name, int fd) {
     struct bringing *b = &t->b;
     char size[32], left[32];
@@ -205,9 +216,8 @@ static int take_file(struct taking *t, const char *name, int fd) {
     if (r < 0)
         return skip_failed(b, name, r);
     uint64_t bytes = (uint64_t)st.st_size;
-    if (b->n_file >= b->policy->out_files)
-        return skip(b, name, "more than %llu files (--out-files)",
-                    (unsigned long long)b->policy->out_files);
+    if (is_full(b))
+        return skip(b, name, TOO_MANY, (unsigned long long)b->policy->out_files);
     if (bytes > b->bytes_left)
         return skip(b, name, "is of %s, and --out-size leaves %s for it",
                     format_bytes(bytes, size, sizeof(size)),
@@ -230,8 +240,15 @@ static int refuse_dir(struct bringing *b, const char *name, const char *why) {
 }
 
 static int take_dir(struct bringing *b, const char *name) {
-    int r = b->dir >= 0 ? make_dir(b, name) : 0;
+    char why[REASON];
 
+    if (b->dir < 0) /* a name in the result needs none */
+        return 0;
+    (void)snprintf(why, sizeof(why), TOO_MANY, (unsigned long long)b->policy->out_files);
+    if (is_full(b))
+        return refuse_dir(b, name, why);
+    int r = make_dir(b, name);
+    b->n_dir += r == 0;
     if (r == -EEXIST)
         return refuse_dir(b, name, "there is one of that name already");
     return r < 0 ? refuse_dir(b, name, errno_words(r)) : 0;

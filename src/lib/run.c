@@ -24,6 +24,7 @@
 #include "lib/image_use.h"
 #include "lib/planning.h"
 #include "lib/report.h"
+#include "lib/writable.h"
 #include "policy/policy_json.h"
 #include "policy/policy_text.h"
 
@@ -184,6 +185,13 @@ int mayfly_policy_field(size_t index, struct mayfly_field *ret_field) {
     return 0;
 }
 
+int mayfly_policy_outside(const mayfly_policy *policy, const char *path,
+                          struct mayfly_error *error) {
+    struct err err = {0};
+
+    return done(writable_refuse_file(policy->inner, path, &err), &err, error);
+}
+
 /* ------------------------------------------------------------------ planning */
 
 /* `use` outlives the plan. */
@@ -193,6 +201,7 @@ static int make_plan(const struct policy *policy, const struct host *host, struc
     int r = image_use(policy, use, err);
 
     r = r < 0 ? r : image_look(use->policy, &image, err);
+    r = r < 0 ? r : writable_check(use->policy, err);
     image.digest = use->lease.digest[0] ? use->lease.digest : NULL;
     return r < 0 ? r : plan_make(use->policy, host, &image, ret_plan, err);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fd.h"
+#include "base/state.h"
 #include "base/units.h"
 #include "log/log.h"
 
@@ -39,6 +40,35 @@ static int parse_when(const char *flag, const char *value, int64_t now_ms, int64
     return bad(err, flag, value, "is no time; write 2h, 3d, 2026-11-30 or 2026-11-30T12:00:00Z");
 }
 
+/* mayfly_outcome_name()'s, whose library is not linked for them; and a run's that nobody lived to tell of. */
+const char *const asked_outcomes[] = {
+    "exited",       "signaled",  "timed_out",    "cpu_limit", "oom_killed",
+    "output_limit", "cancelled", "setup_failed", "lost",      NULL};
+
+/* What would match no record is told: a slip of the pen is not to look like a quiet night. */
+static int take_outcome(struct asked *a, const char *value, struct err *err) {
+    char names[200] = "";
+
+    for (size_t i = 0; asked_outcomes[i]; i++) {
+        size_t n = strlen(names);
+        if (strcmp(asked_outcomes[i], value) == 0)
+            return a->outcome = value, 0;
+        (void)snprintf(names + n, sizeof(names) - n, "%s%s", i ? ", " : "it is one of ",
+                       asked_outcomes[i]);
+    }
+    return err_set(err, ERR_USAGE, -EINVAL, "", names, "--outcome: no run ends as \"%.40s\"",
+                   value);
+}
+
+static int take_source(struct asked *a, const char *value, struct err *err) {
+    static const char *const names[] = {"run", "python", "mcp", "agent"};
+
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        if (strcmp(names[i], value) == 0)
+            return a->source = value, 0;
+    return bad(err, "--source", value, "logs nothing; it is run, python, mcp or agent");
+}
+
 static int take_value(struct asked *a, const char *flag, const char *value, int64_t now_ms,
                       struct err *err) {
     if (strcmp(flag, "--since") == 0)
@@ -46,11 +76,11 @@ static int take_value(struct asked *a, const char *flag, const char *value, int6
     if (strcmp(flag, "--until") == 0)
         return parse_when(flag, value, now_ms, &a->until, err);
     if (strcmp(flag, "--outcome") == 0)
-        a->outcome = value;
-    else if (strcmp(flag, "--id") == 0)
+        return take_outcome(a, value, err);
+    if (strcmp(flag, "--source") == 0)
+        return take_source(a, value, err);
+    if (strcmp(flag, "--id") == 0)
         a->id = value;
-    else if (strcmp(flag, "--source") == 0)
-        a->source = value;
     else if (strcmp(flag, "--log") == 0) {
         if (strcmp(value, "journald") == 0)
             return bad(err, flag, value, "is read with journalctl -t mayfly -o verbose");
@@ -109,7 +139,7 @@ int asked_parse(struct asked *a, int argc, char **argv, int64_t now_ms, struct e
     if (a->follow + a->stats + a->prometheus + a->verify > 1)
         return err_set(err, ERR_USAGE, -EINVAL, "", NULL,
                        "verify, --follow, --stats and --prometheus are one at a time");
-    if (!a->file[0] && !a->help && !runlog_usual(a->file, sizeof(a->file)))
+    if (!a->file[0] && !a->help && !state_log(a->file, sizeof(a->file)))
         return err_set(err, ERR_USAGE, -EINVAL, "", "name it with --log=FILE",
                        "where the run log is cannot be told without HOME");
     return 0;
@@ -120,6 +150,11 @@ bool asked_wants(const struct asked *a, const struct record *r) {
            (!a->outcome || strcmp(a->outcome, r->outcome) == 0) &&
            (!a->id || strcmp(a->id, r->id) == 0) &&
            (!a->source || strcmp(a->source, r->source) == 0);
+}
+
+bool asked_filters(const struct asked *a) {
+    return a->since != INT64_MIN || a->until != INT64_MAX || a->failed || a->outcome || a->id ||
+           a->source;
 }
 
 void asked_help(void) {

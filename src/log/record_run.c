@@ -66,7 +66,7 @@ static bool take(struct buf *text, struct asked_record *a) {
 
     if (!newline)
         return false;
-    a->header = json_loadb(text->data, (size_t)(newline - text->data), 0, NULL);
+    a->header = json_loadb(text->data, (size_t)(newline - text->data), JSON_ALLOW_NUL, NULL);
     const json_t *bytes = json_object_get(a->header, "codeBytes"),
                  *command = json_object_get(a->header, "command");
     const char *source = json_string_value(json_object_get(a->header, "source"));

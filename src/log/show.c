@@ -14,16 +14,18 @@
 #include "base/utf8.h"
 #include "log/log.h"
 #include "runlog/files.h"
+#include "runlog/pruned.h"
 #include "runlog/sum.h"
 
 #include "base/banned.h"
 
-enum { FOLLOW_NS = 200000000, FOLLOW_LINES = 10, CODE_SHOWN = 60 };
+enum { FOLLOW_NS = 200000000, FOLLOW_LINES = 10, LOCK_WAIT_MS = 1000, CODE_SHOWN = 60 };
 
 struct showing {
     const struct asked *asked;
-    struct sum *sum; /* instead of lines */
-    char **ring;     /* of the last so many; NULL: each at once */
+    struct sum *sum;             /* instead of lines */
+    const struct pruned *pruned; /* what is in the sum already; NULL: nothing */
+    char **ring;                 /* of the last so many; NULL: each at once */
     uint64_t n_ring, at;
     uint64_t seen; /* the number of the last record */
     uint64_t no_records;
@@ -39,13 +41,16 @@ static void code_of(const struct record *r, char *ret, size_t size) {
     size_t n = 0;
 
     ret[0] = '\0';
-    if (json_is_string(code))
-        n = (size_t)snprintf(ret, size, "%s", json_string_value(code));
+    if (json_is_string(code)) { /* a NUL in it hides nothing of what follows */
+        n = json_string_length(code);
+        memcpy(ret, json_string_value(code), MIN(n, size - 1));
+        ret[MIN(n, size - 1)] = '\0';
+    }
     for (size_t i = 0; i < json_array_size(command) && n < size; i++) {
         const char *word = json_string_value(json_array_get(command, i));
         n += (size_t)snprintf(ret + n, size - n, "%s%s", i ? " " : "", word ? word : "");
     }
-    utf8_make_line(ret, strlen(ret), n >= size);
+    utf8_make_line(ret, MIN(n, size - 1), n >= size);
 }
 
 static char *text_line(const struct record *r) {
@@ -109,12 +114,12 @@ static int each(void *context, const struct log_line *at) {
         return 0;
     int parsed = at->line ? record_parse(at->line, at->len, &r) : -EINVAL;
     if (parsed < 0) {
-        s->no_records++;
+        s->no_records += !s->pruned || !pruned_has(s->pruned, at, NULL);
         return parsed == -ENOMEM ? (s->failed = true, -ENOMEM) : 0;
     }
     if (r.seq > s->seen) {
         s->seen = r.seq;
-        if (!asked_wants(s->asked, &r))
+        if (!asked_wants(s->asked, &r) || (s->pruned && pruned_has(s->pruned, at, &r)))
             ;
         else if (s->sum)
             sum_add(s->sum, &r);
@@ -177,6 +182,48 @@ static void print_sum(const struct asked *a, const struct sum *sum) {
     }
 }
 
+/* What is wrong with FILE.pruned, for the operator: the counters are lower than they were. */
+static void look_at_pruned(const char *file, const struct pruned *p, uint64_t last,
+                           const struct err *damage) {
+    int fd _cleanup_fd_ = -1;
+    struct log_head head = {0};
+
+    if (damage->code)
+        complain("%s", damage->message);
+    else if (p->there && p->seq > last)
+        complain("run log: %s.pruned counts more than this log ever had; move it away", file);
+    else if (!p->there && head_lock(file, false, LOCK_WAIT_MS, &fd, &head, NULL) == 0 &&
+             head.base_seq > 0)
+        complain("run log: %s.pruned is missing: the counters lack what was removed with old files",
+                 file);
+}
+
+/* All there ever was, also what is removed while it is read: then it is read again. */
+static int sum_all(struct showing *s, const char *file, int64_t now_ms, struct err *err) {
+    enum { TRIES = 5 };
+    struct pruned p, after;
+    struct err damage = {0};
+    int r = 0;
+
+    for (int i = 0; i < TRIES && r == 0; i++) {
+        damage = (struct err){0};
+        (void)pruned_read(file, &p, &damage);
+        *s->sum = p.sum;
+        s->sum->now_ms = now_ms;
+        s->no_records = p.sum.no_records;
+        s->pruned = &p;
+        s->seen = 0;
+        r = log_each(file, each, s, err);
+        (void)pruned_read(file, &after, NULL);
+        if (after.seq == p.seq && after.file == p.file)
+            break;
+    }
+    s->pruned = NULL;
+    if (r == 0)
+        look_at_pruned(file, &p, s->seen, &damage);
+    return r;
+}
+
 int show(const struct asked *a) {
     struct showing s = {.asked = a};
     struct sum sum;
@@ -192,7 +239,8 @@ int show(const struct asked *a) {
         complain("log: out of memory");
         return EXIT_TROUBLE;
     }
-    int r = log_each(a->file, each, &s, &err);
+    int r = a->prometheus && !asked_filters(a) ? sum_all(&s, a->file, sum.now_ms, &err)
+                                               : log_each(a->file, each, &s, &err);
     empty_ring(&s);
     while (r == 0 && a->follow)
         r = follow_file(&s, a->file, &err);

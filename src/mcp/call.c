@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "mcp/internal.h"
+#include "tool/word.h"
 
 #include "base/banned.h"
 
@@ -192,12 +193,36 @@ static char *answer_text(const struct call *c, const struct tool_answer *a) {
     return rpc_failure(c->id, &error);
 }
 
-static void execute(struct server *s, struct call *c) {
+/* What is answered would only be kept for a client that does not read. */
+static char *refuse_unread(const struct call *c) {
+    const struct outlet *o = c->outlet;
+    struct rpc_error error;
+
+    while (o->to)
+        o = o->to;
+    if (!o->is_full || !o->is_full(o))
+        return NULL;
+    (void)rpc_fail(
+        &error, RPC_BUSY,
+        "nothing was run: the answers that wait to be read take too much memory already; "
+        "read them, and call again");
+    return rpc_failure(c->id, &error);
+}
+
+static char *run_tool(const struct server *s, struct call *c) {
     struct tool_answer answer = {0};
 
     c->tool->call(s->tools->owner, c->arguments, &c->run, &answer);
     char *text = answer_text(c, &answer);
     tool_answer_done(&answer);
+    return text;
+}
+
+static void execute(struct server *s, struct call *c) {
+    char *text = refuse_unread(c);
+
+    if (!text)
+        text = run_tool(s, c);
     (void)pthread_mutex_lock(&s->lock);
     bool cancelled = c->cancelled;
     unlink_call(c);
@@ -288,7 +313,7 @@ static const json_t *progress_token(const json_t *params) {
 
 int call_begin(struct session *session, json_t *take_message, const struct rpc_message *m,
                size_t cost, struct outlet *outlet, struct rpc_error *error) {
-    const char *name = json_string_value(json_object_get(m->params, "name"));
+    const char *name = json_word(json_object_get(m->params, "name"));
     const json_t *arguments = json_object_get(m->params, "arguments");
     const struct tool *tool = name ? tool_find(session->server->tools, name) : NULL;
 

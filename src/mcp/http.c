@@ -23,7 +23,8 @@
 #include "base/banned.h"
 
 enum {
-    MAX_CONNECTIONS = 512,
+    MAX_CONNECTIONS = 512, /* beyond it libmicrohttpd takes none */
+    SPARE_CONNECTIONS = 32,
     MAX_CLIENTS = 256,
     MAX_STREAMS = 128,           /* of one client */
     MAX_BODIES_BYTES = 64 << 20, /* of all together */
@@ -40,6 +41,20 @@ struct request {
 
 /* ------------------------------------------------------------------ answers */
 
+static enum MHD_Result queue(struct MHD_Connection *c, unsigned status,
+                             struct MHD_Response *take_response, const char *type, const char *name,
+                             const char *value) {
+    struct MHD_Response *response = take_response;
+
+    if (type)
+        (void)MHD_add_response_header(response, "Content-Type", type);
+    if (name && value)
+        (void)MHD_add_response_header(response, name, value);
+    enum MHD_Result r = MHD_queue_response(c, status, response);
+    MHD_destroy_response(response);
+    return r;
+}
+
 static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, const char *type,
                              char *take_text, const char *name, const char *value) {
     size_t len = take_text ? strlen(take_text) : 0;
@@ -50,13 +65,46 @@ static enum MHD_Result reply(struct MHD_Connection *c, unsigned status, const ch
         free(take_text);
         return MHD_NO;
     }
-    if (type)
-        (void)MHD_add_response_header(response, "Content-Type", type);
-    if (name && value)
-        (void)MHD_add_response_header(response, name, value);
-    enum MHD_Result r = MHD_queue_response(c, status, response);
-    MHD_destroy_response(response);
-    return r;
+    return queue(c, status, response, type, name, value);
+}
+
+/* An event that is sent as an answer of its own; it stays counted until it is. */
+struct unread {
+    struct http *http;
+    size_t len;
+    char *text;
+};
+
+static void unread_free(void *data) {
+    struct unread *u = data;
+
+    (void)pthread_mutex_lock(&u->http->lock);
+    u->http->event_bytes -= u->len;
+    (void)pthread_mutex_unlock(&u->http->lock);
+    free(u->text);
+    free(u);
+}
+
+static enum MHD_Result reply_unread(struct http *h, struct MHD_Connection *c, unsigned status,
+                                    char *take_text, const char *new_id) {
+    struct unread *u = malloc(sizeof(*u));
+    struct MHD_Response *response = NULL;
+
+    if (!u) {
+        free(take_text);
+        return MHD_NO;
+    }
+    *u = (struct unread){.http = h, .len = strlen(take_text), .text = take_text};
+    (void)pthread_mutex_lock(&h->lock);
+    h->event_bytes += u->len;
+    (void)pthread_mutex_unlock(&h->lock);
+    response =
+        MHD_create_response_from_buffer_with_free_callback_cls(u->len, u->text, unread_free, u);
+    if (!response) {
+        unread_free(u);
+        return MHD_NO;
+    }
+    return queue(c, status, response, "application/json", "Mcp-Session-Id", new_id);
 }
 
 static enum MHD_Result refuse(struct MHD_Connection *c, const struct refusal *why) {
@@ -89,13 +137,18 @@ static struct client *client_new(struct http *h) {
     return c;
 }
 
-/* The client that waits for nothing and was last heard of longest ago. */
+/* The client that waits for nothing and was last heard of longest ago; of those that have asked nothing yet, if there are
+ * any: whoever makes sessions without end loses his own. */
 static struct client *idlest(struct http *h) {
     struct client *found = NULL;
 
-    for (struct client *c = h->clients; c; c = c->next)
-        if (!c->ended && !c->holds && !c->streams && (!found || c->used_ns < found->used_ns))
+    for (struct client *c = h->clients; c; c = c->next) {
+        if (c->ended || c->holds || c->streams)
+            continue;
+        if (!found || (found->used && !c->used) ||
+            (found->used == c->used && c->used_ns < found->used_ns))
             found = c;
+    }
     return found;
 }
 
@@ -128,6 +181,8 @@ static struct client *client_hold(struct http *h, const char *id) {
         c = c->next;
     if (c) {
         c->holds++;
+        c->used = c->greeted; /* what comes first is only that it is initialized */
+        c->greeted = true;
         c->used_ns = now_ns();
     }
     (void)pthread_mutex_unlock(&h->lock);
@@ -213,7 +268,7 @@ static enum MHD_Result reply_json(struct http *h, struct MHD_Connection *c, stru
         return MHD_NO;
     if (!text) /* cancelled: nobody waits for it */
         return reply(c, 202, NULL, NULL, NULL, NULL);
-    return reply(c, status_of(text), "application/json", text, "Mcp-Session-Id", new_id);
+    return reply_unread(h, c, status_of(text), text, new_id);
 }
 
 /* Hands the message in. NULL: there is nothing to answer but *ret. */
@@ -368,12 +423,28 @@ static void set_until(struct http *h, struct MHD_Connection *c, uint64_t until_n
     (void)pthread_mutex_unlock(&h->lock);
 }
 
+/* Room is kept for who asks something: where it becomes scarce, the connection goes that has been silent for longest. */
+static void make_room(struct http *h) {
+    struct conn *out = NULL;
+    int n = 0;
+
+    for (struct conn *c = h->conns; c; c = c->next, n++)
+        if (c->until_ns && !c->shut && (!out || c->until_ns < out->until_ns))
+            out = c;
+    if (n < MAX_CONNECTIONS - SPARE_CONNECTIONS || !out)
+        return;
+    out->shut = true;
+    (void)shutdown(out->fd, SHUT_RDWR); /* its thread closes it */
+}
+
 static void notify_conn(void *data, struct MHD_Connection *c, void **context,
                         enum MHD_ConnectionNotificationCode what) {
     struct http *h = data;
     struct conn *conn = *context;
 
     (void)pthread_mutex_lock(&h->lock);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED)
+        make_room(h);
     if (what == MHD_CONNECTION_NOTIFY_STARTED && (conn = calloc(1, sizeof(*conn)))) {
         *conn =
             (struct conn){.next = h->conns, .fd = socket_of(c), .until_ns = now_ns() + REQUEST_NS};

@@ -33,7 +33,8 @@ struct client;
 
 struct event {
     struct event *next;
-    char *text;
+    char *text; /* NULL: taken out */
+    size_t len;
     unsigned number;
 };
 
@@ -62,9 +63,11 @@ struct client {
     char id[33];
     struct session *session;
     struct stream *streams;
+    size_t event_bytes;        /* of its streams; counted in the whole, too */
     unsigned n_streams, holds; /* holds: those who use the session just now */
     bool ended;                /* no more messages are taken */
     bool closed;               /* session_close() was called */
+    bool greeted, used;        /* it was heard of again; and then once more: it asks something */
     uint64_t used_ns;
 };
 
@@ -73,6 +76,7 @@ struct conn {
     struct conn *next, *previous;
     int fd;
     uint64_t until_ns; /* 0: a request is being worked on */
+    bool shut;         /* its thread has not found out yet */
 };
 
 struct http {
@@ -80,7 +84,7 @@ struct http {
     const struct http_options *options;
     struct server *server;
     struct client *clients;
-    size_t n_clients, body_bytes;
+    size_t n_clients, body_bytes, event_bytes;
     unsigned streams_made;
     struct conn *conns;
     bool stop;

@@ -18,6 +18,10 @@
 #define SECONDS UINT64_C(1000000000)
 static const uint64_t AWAY_NS = 3 * SECONDS, IDLE_NS = 3600 * SECONDS, ALIVE_NS = 15 * SECONDS;
 
+/* Unread events, of one client and of all. A reader has a copy of the one that it sends, and a call that began below the
+ * limit ends above it: what they take in memory is some times as much. */
+enum { CLIENT_EVENT_BYTES = 16 << 20, EVENT_BYTES = 64 << 20 };
+
 /* ------------------------------------------------------------------ streams */
 
 static void stream_free(struct stream *s) {
@@ -29,6 +33,8 @@ static void stream_free(struct stream *s) {
     s->client->n_streams--;
     for (struct event *e = s->first, *next; e; e = next) {
         next = e->next;
+        s->client->event_bytes -= e->len;
+        s->http->event_bytes -= e->len;
         free(e->text);
         free(e);
     }
@@ -48,7 +54,10 @@ static void append(struct stream *s, char *take_text) {
         free(take_text);
         return;
     }
-    *e = (struct event){.text = take_text, .number = s->last ? s->last->number + 1 : 1};
+    *e = (struct event){
+        .text = take_text, .len = strlen(take_text), .number = s->last ? s->last->number + 1 : 1};
+    s->client->event_bytes += e->len;
+    s->http->event_bytes += e->len;
     if (s->last)
         s->last->next = e;
     else
@@ -72,6 +81,15 @@ static void stream_send(struct outlet *outlet, char *take_text, bool is_answer) 
     (void)pthread_mutex_unlock(&h->lock);
 }
 
+static bool stream_is_full(const struct outlet *outlet) {
+    const struct stream *s = (const struct stream *)outlet;
+
+    (void)pthread_mutex_lock(&s->http->lock);
+    bool full = s->client->event_bytes > CLIENT_EVENT_BYTES || s->http->event_bytes > EVENT_BYTES;
+    (void)pthread_mutex_unlock(&s->http->lock);
+    return full;
+}
+
 struct stream *stream_new(struct http *h, struct client *c) {
     struct stream *s = calloc(1, sizeof(*s));
     pthread_condattr_t attr;
@@ -83,6 +101,7 @@ struct stream *stream_new(struct http *h, struct client *c) {
     (void)pthread_cond_init(&s->changed, &attr);
     (void)pthread_condattr_destroy(&attr);
     s->outlet.send = stream_send;
+    s->outlet.is_full = stream_is_full;
     s->http = h;
     s->client = c;
     s->number = ++h->streams_made;

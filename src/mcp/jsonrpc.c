@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "tool/word.h"
 
 #include "base/banned.h"
 
@@ -63,9 +64,29 @@ static int measure(const char *text, size_t len, size_t *ret_cost, struct rpc_er
     return 0;
 }
 
+/* Who waits for the answer to a message that is no JSON, but nearly: it is to get one, and not to wait for ever. Only the
+ * id is taken from it, and none that had to be repaired. */
+static json_t *salvage_id(const char *text, size_t len) {
+    static const char replaced[] = "\xef\xbf\xbd";
+    char *repaired _cleanup_free_ = malloc(3 * len + 1);
+
+    if (!repaired)
+        return NULL;
+    json_t *value =
+        json_loadb(repaired, utf8_repair_json(text, len, repaired), JSON_ALLOW_NUL, NULL);
+    json_t *id = json_incref(json_object_get(value, "id"));
+    json_decref(value);
+    if (json_is_integer(id) || (json_is_string(id) && !strstr(json_string_value(id), replaced)))
+        return id;
+    json_decref(id);
+    return NULL;
+}
+
 int rpc_parse(const char *text, size_t len, json_t **ret, size_t *ret_cost,
               struct rpc_error *error) {
     json_error_t why;
+
+    *ret = NULL;
 
     if (len > RPC_MAX_BYTES)
         return rpc_fail(error, RPC_INVALID, "a message of more than %d MiB", RPC_MAX_BYTES >> 20);
@@ -75,9 +96,9 @@ int rpc_parse(const char *text, size_t len, json_t **ret, size_t *ret_cost,
     /* A NUL in a string is a character like any other: code can be given that has one. */
     json_t *value =
         json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL | JSON_DECODE_ANY, &why);
+    *ret = value ? value : salvage_id(text, len);
     if (!value)
         return rpc_fail(error, RPC_PARSE, "not JSON: %.160s (column %d)", why.text, why.column);
-    *ret = value;
     return 0;
 }
 
@@ -88,7 +109,7 @@ static int invalid(struct rpc_error *error, const char *why) {
 int rpc_read(const json_t *value, struct rpc_message *ret, struct rpc_error *error) {
     const json_t *id = json_object_get(value, "id"), *method = json_object_get(value, "method"),
                  *params = json_object_get(value, "params");
-    const char *version = json_string_value(json_object_get(value, "jsonrpc"));
+    const char *version = json_word(json_object_get(value, "jsonrpc"));
 
     *ret = (struct rpc_message){.id = json_is_string(id) || json_is_integer(id) ? id : NULL};
     if (!json_is_object(value))
@@ -102,8 +123,8 @@ int rpc_read(const json_t *value, struct rpc_message *ret, struct rpc_error *err
     }
     if (id && !ret->id)
         return invalid(error, "\"id\" has to be a string or a whole number");
-    ret->method = json_string_value(method);
-    if (!ret->method || strlen(ret->method) != json_string_length(method))
+    ret->method = json_word(method);
+    if (!ret->method)
         return invalid(error, "\"method\" has to be a string");
     if (params && !json_is_object(params))
         return rpc_fail(error, RPC_PARAMS, "\"params\" has to be an object");

@@ -34,8 +34,8 @@ struct rpc_error {
 /* Returns the code. */
 int rpc_fail(struct rpc_error *error, enum rpc_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
-/* A text as a value, which the caller releases, and about how much memory that takes. 0, or the code, with *error
- * filled. */
+/* A text as a value, and about how much memory that takes. 0, or the code, with *error filled; then *ret is the id that the
+ * answer is for, or NULL where none can be made out. The caller releases it. */
 int rpc_parse(const char *text, size_t len, json_t **ret, size_t *ret_cost,
               struct rpc_error *error);
 

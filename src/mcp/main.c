@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "base/units.h"
@@ -52,6 +53,22 @@ static int add_name(const char **list, const char *flag, const char *value,
     return 0;
 }
 
+/* Whoever may go through all directories on the way and read the file. Where secrets are mounted they may have to be so,
+ * and then be alone in a container of their own: it is told, and no more. */
+static bool others_reach(const char *path) {
+    char *real _cleanup_free_ = realpath(path, NULL);
+    struct stat st;
+
+    if (!real || stat(real, &st) < 0 || !(st.st_mode & (S_IROTH | S_IWOTH)))
+        return false;
+    for (char *slash; (slash = strrchr(real, '/')) && slash != real;) {
+        *slash = '\0';
+        if (stat(real, &st) < 0 || !(st.st_mode & S_IXOTH))
+            return false;
+    }
+    return true;
+}
+
 /* From a file, since a command line can be read by everybody. */
 static int read_token(struct http_options *o, const char *path, struct mayfly_error *error) {
     ssize_t n = file_read_at(AT_FDCWD, path, o->token, sizeof(o->token));
@@ -65,6 +82,11 @@ static int read_token(struct http_options *o, const char *path, struct mayfly_er
     if (n < MIN_TOKEN || strlen(o->token) != (size_t)n)
         return usage(error, "--token-file: %.200s: a token has to have %d characters at least",
                      path, MIN_TOKEN);
+    if (others_reach(path))
+        (void)fprintf(stderr,
+                      "mayfly: mcp: warning: --token-file: %.200s: every user of this machine may "
+                      "read or change it; chmod 600 it\n",
+                      path);
     return 0;
 }
 

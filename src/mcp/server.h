@@ -26,6 +26,8 @@ struct outlet {
      * call was cancelled), and is the last of it either way: afterwards the outlet is not used. */
     void (*send)(struct outlet *outlet, char *take_text, bool is_answer);
     struct outlet *to; /* where it sends them on; NULL: it is a transport's */
+    /* Whether the client leaves so much unread that nothing more should be done for it. A transport's; NULL: never. */
+    bool (*is_full)(const struct outlet *outlet);
 };
 
 struct server;

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "mayfly.h"
 #include "mcp/internal.h"
+#include "tool/word.h"
 
 #include "base/banned.h"
 
@@ -64,7 +65,7 @@ static const char *agreed(const char *wanted) {
 }
 
 static char *initialize(struct session *s, const json_t *params, struct rpc_error *error) {
-    const char *wanted = json_string_value(json_object_get(params, "protocolVersion"));
+    const char *wanted = json_word(json_object_get(params, "protocolVersion"));
 
     if (!wanted)
         return refuse(error, RPC_PARAMS, "\"protocolVersion\" has to be a string");
@@ -100,7 +101,7 @@ static char *list_tools(struct session *s, const json_t *params, struct rpc_erro
 static char *set_level(struct session *s, const json_t *params, struct rpc_error *error) {
     static const char *const names[] = {"debug", "info",     "notice", "warning",
                                         "error", "critical", "alert",  "emergency"};
-    const char *name = json_string_value(json_object_get(params, "level"));
+    const char *name = json_word(json_object_get(params, "level"));
 
     for (size_t i = 0; name && i < ARRAY_LEN(names); i++) {
         if (strcmp(names[i], name) != 0)
@@ -274,7 +275,8 @@ bool session_take(struct session *s, const char *text, size_t len, struct outlet
     size_t cost = 0;
 
     if (rpc_parse(text, len, &value, &cost, &error)) {
-        fail(outlet, NULL, &error);
+        fail(outlet, value, &error);
+        json_decref(value);
         return true;
     }
     if (!json_is_array(value))

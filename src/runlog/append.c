@@ -21,13 +21,15 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/state.h"
 #include "runlog/files.h"
 #include "runlog/journal.h"
+#include "runlog/pruned.h"
 #include "runlog/record.h"
 
 #include "base/banned.h"
 
-enum { LOCK_WAIT_MS = 10000, KEEP = 10 };
+enum { LOCK_WAIT_MS = 10000, KEEP = 10, RESERVED = 256 << 10 };
 static const uint64_t file_bytes_usual = UINT64_C(64) << 20;
 
 struct runlog {
@@ -56,6 +58,7 @@ struct append {
     struct log_head head;
     struct tail tail;
     uint64_t size;
+    bool rotated;
     char note[256];
 };
 
@@ -129,21 +132,30 @@ static void no_tail(struct tail *t) {
     memcpy(t->seq_hash, log_genesis, RUNLOG_HEX);
 }
 
+static int unread_end(const char *path, int code, struct err *err) {
+    return err_errno(err, ERR_SETUP, code, "", "see what `mayfly log verify` says of it",
+                     "run log: reading the end of %s", path);
+}
+
+static int read_end(int fd, const char *path, struct tail *t, struct err *err) {
+    struct stat st;
+    int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : read_tail(fd, (uint64_t)st.st_size, t);
+
+    return r < 0 ? unread_end(path, r, err) : 0;
+}
+
 /* The file that the present one continues, if that has no record of its own. */
-static int read_rotated_tail(const struct runlog *log, struct tail *t) {
+static int read_rotated_tail(const struct runlog *log, struct tail *t, struct err *err) {
     unsigned *numbers _cleanup_free_ = NULL;
     char path[4200];
     size_t n = 0;
-    struct stat st;
     int r = rotated_list(log->file, &numbers, &n);
 
     if (r < 0 || n == 0)
         return r;
     rotated_name(log->file, numbers[n - 1], path);
-    int fd _cleanup_fd_ = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return -errno;
-    return read_tail(fd, (uint64_t)st.st_size, t);
+    int fd _cleanup_fd_ = part_open(path, O_RDONLY, err);
+    return read_end(fd, path, t, err);
 }
 
 /* ------------------------------------------------------------------ opening */
@@ -167,7 +179,7 @@ static int open_file(struct append *a, int create) {
         return err_errno(a->err, ERR_USAGE, -errno, "",
                          "name a file that can be written with --log=FILE", "run log: %s", file);
     if (!S_ISREG(st.st_mode))
-        return bad_file(a->err, file, "is no regular file", NULL);
+        return bad_file(a->err, file, "is no regular file", "name a file with --log=FILE");
     if (st.st_uid != geteuid())
         return bad_file(a->err, file, "belongs to another user", "name a file of your own");
     if (st.st_mode & 077)
@@ -211,11 +223,8 @@ static int begin(struct append *a) {
     no_tail(&a->tail);
     r = read_tail(a->fd, a->size, &a->tail);
     if (r == 0 && a->size == 0)
-        r = read_rotated_tail(a->log, &a->tail);
-    if (r < 0)
-        return err_errno(a->err, ERR_SETUP, r, "", NULL, "run log: reading the end of %s",
-                         a->log->file);
-    return 0;
+        r = read_rotated_tail(a->log, &a->tail, a->err);
+    return r < 0 ? unread_end(a->log->file, r, a->err) : 0;
 }
 
 static void end(struct append *a) {
@@ -265,31 +274,6 @@ static int put_findings(struct append *a, json_t *record) {
 
 /* ------------------------------------------------------------------ rotation */
 
-/* The chain's new beginning is written before what lies before it goes: a writer that dies between the two leaves a file
- * too many, not one too few. */
-static int prune(struct append *a, const unsigned *numbers, size_t n) {
-    for (size_t i = 0; i + a->log->keep < n; i++) {
-        char path[4200];
-        struct tail t;
-        struct stat st;
-
-        rotated_name(a->log->file, numbers[i], path);
-        int fd _cleanup_fd_ = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY);
-        no_tail(&t);
-        if (fd < 0 || fstat(fd, &st) < 0)
-            return -errno;
-        int r = read_tail(fd, (uint64_t)st.st_size, &t);
-        if (r < 0)
-            return r;
-        a->head.base_seq = t.seq;
-        memcpy(a->head.base_hash, t.hash, RUNLOG_HEX);
-        r = head_write(a->head_fd, &a->head);
-        if (r < 0 || unlink(path) < 0)
-            return r < 0 ? r : -errno;
-    }
-    return 0;
-}
-
 static int rotate(struct append *a) {
     unsigned *numbers _cleanup_free_ = NULL;
     char path[4200];
@@ -298,19 +282,86 @@ static int rotate(struct append *a) {
 
     if (r < 0)
         return r;
-    unsigned next = n ? numbers[n - 1] + 1 : 1;
-    rotated_name(a->log->file, next, path);
+    unsigned last = n ? numbers[n - 1] : 0;
+    rotated_name(a->log->file, last, path);
+    if (last == UINT_MAX)
+        return bad_file(a->err, path, "has the last number there is", "move the log away");
+    rotated_name(a->log->file, last + 1, path);
+    if (ftruncate(a->fd, (off_t)a->size) < 0) /* what was reserved behind its end */
+        return -errno;
     if (renameat2(AT_FDCWD, a->log->file, AT_FDCWD, path, RENAME_NOREPLACE) < 0)
         return -errno;
-    r = open_file(a, O_CREAT);
-    if (r < 0)
+    a->rotated = true;
+    return open_file(a, O_CREAT);
+}
+
+/* What was counted while others wrote still holds: nobody else has removed a file meanwhile. */
+static bool is_current(const char *file, const struct pruned *counted_from, struct err *err) {
+    struct pruned now;
+    int r = pruned_read(file, &now, err);
+
+    return (r == 0 || r == -EBADMSG) && now.seq == counted_from->seq &&
+           now.file == counted_from->file;
+}
+
+/* What goes is added to the counters first, then the chain's new beginning is written: a writer that dies in between
+ * leaves a file too many, not one too few. */
+static int remove_oldest(const char *file, unsigned number, const struct tail *t,
+                         const struct pruned *before, const struct pruned *p, struct err *err) {
+    int head_fd _cleanup_fd_ = -1;
+    struct log_head head;
+    char path[4200];
+    int r = head_lock(file, true, LOCK_WAIT_MS, &head_fd, &head, err);
+
+    if (r < 0 || !head.there || !is_current(file, before, NULL))
         return r;
-    unsigned *grown = realloc(numbers, (n + 1) * sizeof(*grown));
-    if (!grown)
-        return -ENOMEM;
-    numbers = grown;
-    numbers[n] = next;
-    return prune(a, numbers, n + 1);
+    head.base_seq = t->seq;
+    memcpy(head.base_hash, t->hash, RUNLOG_HEX);
+    rotated_name(file, number, path);
+    r = pruned_write(file, p, err);
+    r = r < 0 ? r : head_write(head_fd, &head);
+    if (r == 0 && unlink(path) < 0 && errno != ENOENT)
+        r = -errno;
+    return r < 0 ? err_errno(err, ERR_SETUP, r, "", NULL, "run log: removing %s", path) : 0;
+}
+
+/* Counting a file takes a second or so, so the lock is not held for it: a file that was rotated changes no more. */
+static int prune_one(const char *file, unsigned number, uint64_t most, struct err *err) {
+    struct pruned before, p;
+    struct tail t;
+    char path[4200];
+
+    no_tail(&t);
+    rotated_name(file, number, path);
+    int fd _cleanup_fd_ = part_open(path, O_RDONLY, err);
+    if (fd == -ENOENT) /* another writer was faster */
+        return 0;
+    int damaged = pruned_read(file, &before, err);
+    if (damaged < 0 && damaged != -EBADMSG)
+        return damaged;
+    p = before;
+    int r = read_end(fd, path, &t, err);
+    r = r < 0 ? r : pruned_count(&p, fd, path, number, most, err);
+    r = r < 0 ? r : remove_oldest(file, number, &t, &before, &p, err);
+    return r < 0 ? r : damaged;
+}
+
+/* The line is written by now: what goes wrong here is told, and tried again after the next rotation. */
+static void prune(const struct runlog *log, uint64_t most, char note[256]) {
+    unsigned *numbers _cleanup_free_ = NULL;
+    struct err err = {0};
+    size_t n = 0;
+    int r = rotated_list(log->file, &numbers, &n);
+
+    for (size_t i = 0; i + log->keep < n && r == 0; i++) {
+        r = prune_one(log->file, numbers[i], most, &err);
+        r = r == -EBADMSG ? 0 : r;
+    }
+    if (r < 0)
+        (void)err_errno(&err, ERR_SETUP, r, "", NULL, "run log: removing old files of %s",
+                        log->file);
+    if (err.code && note && !note[0])
+        (void)str_copy(note, 256, err.message);
 }
 
 /* ------------------------------------------------------------------ the line */
@@ -352,15 +403,36 @@ static int put_line(struct append *a, json_t *record) {
         return r;
     a->head.there = true;
     a->head.seq = MAX(a->tail.seq, a->head.seq) + 1;
+    if (a->head.seq == 1)
+        pruned_remove(a->log->file); /* another log's, of this name */
     runlog_digest(text, len, a->head.hash);
     text[len] = '\n'; /* in the place of its NUL, so that it is one write */
     r = append_bytes(a, text, len + 1);
     return r < 0 ? r : head_write(a->head_fd, &a->head);
 }
 
+/* Room for the line is taken before there is anything to tell: on a disk that is full no run is made. Where the file
+ * system cannot promise it (fallocate(2): EOPNOTSUPP), it is seen when the line is written. */
+static int reserve(struct append *a) {
+    int r = 0;
+
+    if (!a->head.there && a->tail.seq == 0)
+        r = head_write(a->head_fd, &a->head); /* of a new log */
+    if (r == 0 && fallocate(a->fd, FALLOC_FL_KEEP_SIZE, (off_t)a->size,
+                            (off_t)MIN(a->log->file_bytes, (uint64_t)RESERVED)) < 0)
+        r = -errno;
+    if (r != -ENOSPC && r != -EDQUOT)
+        return 0;
+    return err_errno(a->err, ERR_SETUP, r, "", "make room on that disk", "run log: %s",
+                     a->log->file);
+}
+
 static int append(const struct runlog *log, json_t *record, char note[256], struct err *err) {
     struct append a = {.log = log, .err = err, .head_fd = -1, .fd = -1};
     int r = begin(&a);
+
+    if (r == 0 && !record)
+        r = reserve(&a);
 
     if (r == 0 && record) {
         r = put_line(&a, record);
@@ -371,25 +443,12 @@ static int append(const struct runlog *log, json_t *record, char note[256], stru
             memcpy(note, a.note, sizeof(a.note));
     }
     end(&a);
+    if (r == 0 && a.rotated)
+        prune(log, a.head.seq, note);
     return r;
 }
 
 /* ------------------------------------------------------------------ the public part */
-
-bool runlog_usual(char *ret, size_t size) {
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-    int n;
-
-    if (geteuid() == 0)
-        n = snprintf(ret, size, "/var/log/mayfly/runs.jsonl");
-    else if (state && *state == '/')
-        n = snprintf(ret, size, "%s/mayfly/runs.jsonl", state);
-    else if (home && *home == '/')
-        n = snprintf(ret, size, "%s/.local/state/mayfly/runs.jsonl", home);
-    else
-        return false;
-    return n > 0 && (size_t)n < size;
-}
 
 /* The usual file's directories are ours to make; those of one that is named are not. */
 static int make_dirs(const char *file, struct err *err) {
@@ -411,7 +470,7 @@ static int set_target(struct runlog *log, const char *target, struct err *err) {
     size_t len = strlen(journald);
 
     if (!target) {
-        if (!runlog_usual(log->file, sizeof(log->file)))
+        if (!state_log(log->file, sizeof(log->file)))
             return err_set(err, ERR_USAGE, -EINVAL, "", "name a file with --log=FILE",
                            "run log: where it is to be cannot be told without HOME");
         return make_dirs(log->file, err);

@@ -23,6 +23,21 @@ const char log_genesis[RUNLOG_HEX] =
 
 enum { HEAD_BYTES = 256 }; /* always as long, so that one write replaces all of it */
 
+/* A FIFO or a directory of that name is somebody's mistake, and for them to mend. */
+int part_open(const char *path, int flags, struct err *err) {
+    int fd _cleanup_fd_ = open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+    int code = fd < 0 ? -errno : 0;
+    struct stat st;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        return TAKE_FD(fd);
+    if (fd >= 0 || code == -ELOOP || code == -EISDIR || code == -ENXIO)
+        return err_set(
+            err, ERR_USAGE, -EINVAL, "", "move it away: by its name it would be a part of the log",
+            "run log: %s is %s", path, code == -ELOOP ? "a symbolic link" : "no regular file");
+    return code;
+}
+
 /* ------------------------------------------------------------------ the head */
 
 static void head_parse(const char *text, struct log_head *ret) {
@@ -74,10 +89,15 @@ int head_lock(const char *file, bool write, unsigned wait_ms, int *ret_fd, struc
     char path[4200], text[HEAD_BYTES + 1] = "";
 
     (void)snprintf(path, sizeof(path), "%s.head", file);
-    int fd _cleanup_fd_ =
-        open(path, (write ? O_RDWR | O_CREAT : O_RDONLY) | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY, 0600);
+    int fd _cleanup_fd_ = part_open(path, write ? O_RDWR | O_CREAT : O_RDONLY, err);
+    if (fd == -ENOENT && write)
+        return err_errno(err, ERR_USAGE, -ENOENT, "",
+                         "make its directory first, or name another file", "run log: %s", file);
     if (fd < 0)
-        return err_errno(err, ERR_USAGE, -errno, "", NULL, "run log: %s", path);
+        return err_errno(err, ERR_USAGE, fd, "",
+                         write ? "name a file with --log=FILE whose directory you may write to"
+                               : "name the log with --log=FILE",
+                         "run log: %s", path);
     int r = lock(fd, write, wait_ms);
     if (r < 0)
         return err_errno(err, ERR_SETUP, r, "",
@@ -215,10 +235,10 @@ static int open_log(const char *path) {
     return open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
 }
 
-static int each_in(int fd, const char *path, bool rotated, log_each_line *each, void *context,
-                   struct err *err) {
+int log_each_in(int fd, const char *path, unsigned number, log_each_line *each, void *context,
+                struct err *err) {
     struct line_reader reader = {.fd = fd};
-    struct log_line line = {.file = path, .rotated = rotated, .complete = true};
+    struct log_line line = {.file = path, .rotated = number, .complete = true};
     int r = 1, stop = 0;
 
     while (line.complete && stop == 0 &&
@@ -229,13 +249,19 @@ static int each_in(int fd, const char *path, bool rotated, log_each_line *each, 
         stop = each(context, &line);
     }
     line_reader_done(&reader);
-    return r < 0 && r != -EFBIG
-               ? err_errno(err, ERR_SETUP, r, "", NULL, "run log: reading %s", path)
-               : stop;
+    return r < 0 && r != -EFBIG ? err_errno(err, ERR_SETUP, r, "",
+                                            r == -EISDIR ? "name the log with --log=FILE" : NULL,
+                                            "run log: reading %s", path)
+                                : stop;
 }
 
 static int cannot_open(const char *path, int code, struct err *err) {
-    return err_errno(err, ERR_USAGE, code, "", NULL, "run log: %s", path);
+    if (code == -ELOOP)
+        return err_set(err, ERR_USAGE, code, "", "name the file itself",
+                       "run log: %s is a symbolic link", path);
+    return err_errno(err, ERR_USAGE, code, "",
+                     code == -EACCES ? "it is its owner's to read" : "name the log with --log=FILE",
+                     "run log: %s", path);
 }
 
 static bool same_file(int a, int b) {
@@ -256,15 +282,18 @@ int log_each(const char *file, log_each_line *each, void *context, struct err *e
         return cannot_open(file, code, err);
     int r = rotated_list(file, &numbers, &n);
     if (r < 0)
-        return err_errno(err, ERR_USAGE, r, "", NULL, "run log: the directory of %s", file);
+        return err_errno(err, ERR_USAGE, r, "", "name the log with --log=FILE",
+                         "run log: the directory of %s", file);
     for (size_t i = 0; i < n && r == 0; i++) {
         rotated_name(file, numbers[i], path);
-        int fd _cleanup_fd_ = open_log(path);
+        int fd _cleanup_fd_ = part_open(path, O_RDONLY, err);
+        if (fd == -ENOENT) /* pruned meanwhile */
+            continue;
         if (fd < 0)
-            return cannot_open(path, -errno, err);
-        r = same_file(fd, newest) ? 0 : each_in(fd, path, true, each, context, err);
+            return cannot_open(path, fd, err);
+        r = same_file(fd, newest) ? 0 : log_each_in(fd, path, numbers[i], each, context, err);
     }
     if (newest < 0) /* rotated, and nothing since */
         return r || n > 0 ? r : cannot_open(file, code, err);
-    return r ? r : each_in(newest, file, false, each, context, err);
+    return r ? r : log_each_in(newest, file, 0, each, context, err);
 }

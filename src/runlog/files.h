@@ -23,6 +23,9 @@ int head_lock(const char *file, bool write, unsigned wait_ms, int *ret_fd, struc
               struct err *err);
 int head_write(int fd, const struct log_head *head);
 
+/* Opens a file beside FILE that is a part of the log by its name. -errno; what is no regular file is told. */
+int part_open(const char *path, int flags, struct err *err);
+
 /* Numbers of the rotated files, ascending; malloc'ed. */
 int rotated_list(const char *file, unsigned **ret_numbers, size_t *ret_n);
 void rotated_name(const char *file, unsigned number, char ret[4200]);
@@ -43,7 +46,7 @@ void line_reader_done(struct line_reader *r);
  * last line without an end, `line` NULL for one that is longer than any of ours. Other than 0 ends it, with that. */
 struct log_line {
     const char *file;
-    bool rotated; /* not in the file that is written to */
+    unsigned rotated; /* the number of its file; 0: the one that is written to */
     uint64_t number;
     const char *line;
     size_t len;
@@ -51,5 +54,8 @@ struct log_line {
 };
 typedef int log_each_line(void *context, const struct log_line *line);
 int log_each(const char *file, log_each_line *each, void *context, struct err *err);
+/* The same of one file, which is open. */
+int log_each_in(int fd, const char *path, unsigned number, log_each_line *each, void *context,
+                struct err *err);
 
 #endif

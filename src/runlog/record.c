@@ -188,7 +188,7 @@ json_t *record_make(const struct runlog_run *run, enum runlog_code code) {
     char when[32];
 
     if (run->facts)
-        facts = json_loads(run->facts, 0, NULL);
+        facts = json_loads(run->facts, JSON_ALLOW_NUL, NULL);
     time_print((int64_t)run->start.tv_sec * 1000 + run->start.tv_nsec / 1000000, when);
     put(o, "time", json_string(when), &failed);
     put(o, "source", json_string(run->source), &failed);
@@ -225,8 +225,10 @@ static bool is_digest(const char *text) {
 }
 
 int record_parse(const char *line, size_t len, struct record *ret) {
+    /* Code may have NULs in it; a record of it is one like any other. */
+    enum { FLAGS = JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL };
     errno = 0;
-    json_t *root = len <= RUNLOG_LINE ? json_loadb(line, len, JSON_REJECT_DUPLICATES, NULL) : NULL;
+    json_t *root = len <= RUNLOG_LINE ? json_loadb(line, len, FLAGS, NULL) : NULL;
 
     if (!root)
         return errno == ENOMEM ? -ENOMEM : -EINVAL;

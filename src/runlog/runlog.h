@@ -49,8 +49,6 @@ void runlog_close(struct runlog *log); /* accepts NULL */
 /* Appends. `note`, if it is not NULL, gets one line for the operator where something was found and mended, else "". */
 int runlog_write(struct runlog *log, const struct runlog_run *run, char note[256], struct err *err);
 
-/* Where the log is when nobody says: $XDG_STATE_HOME/mayfly/runs.jsonl (~/.local/state), for root /var/log/mayfly. */
-bool runlog_usual(char *ret, size_t size);
 bool runlog_parse_code(const char *word, enum runlog_code *ret);
 /* Takes --log (whose value "" is the usual file), --log-code, --log-size or --log-keep, of `len` bytes; the value is
  * borrowed. NULL, or what the value should be. */

@@ -87,6 +87,13 @@ static void take_record(struct verify *v, const struct log_line *at, const struc
     }
 }
 
+/* A writer that dies leaves the beginning of a record, be it ever so short. Anything else is somebody else's. */
+static bool is_beginning(const struct log_line *at) {
+    static const char first[] = "{\"seq\":";
+
+    return memcmp(at->line, first, MIN(at->len, sizeof(first) - 1)) == 0;
+}
+
 static int each(void *context, const struct log_line *at) {
     struct verify *v = context;
     char hash[RUNLOG_HEX];
@@ -97,14 +104,16 @@ static int each(void *context, const struct log_line *at) {
         v->pending++;
         return 0;
     }
-    if (!at->complete && !at->rotated) {
-        v->open_end = true;
-        return 0;
-    }
-    runlog_digest(at->line, at->len, hash);
-    int parsed = record_parse(at->line, at->len, &r);
+    bool open = !at->complete && !at->rotated;
+    int parsed = open ? -EINVAL : record_parse(at->line, at->len, &r);
     if (parsed == -ENOMEM)
         return v->failed = -ENOMEM;
+    if (parsed < 0 && !is_beginning(at))
+        fault(v, at, "is no record, nor the beginning of one: no writer of the log left it");
+    v->open_end |= open;
+    if (open)
+        return 0;
+    runlog_digest(at->line, at->len, hash);
     if (parsed < 0) {
         v->pending++;
     } else {

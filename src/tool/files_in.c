@@ -9,6 +9,7 @@
 
 #include "base/base64.h"
 #include "tool/answer.h"
+#include "tool/word.h"
 
 #include "base/banned.h"
 
@@ -23,10 +24,6 @@ json_t *files_in_schema(void) {
         "relative: \"data/a.csv\" is /in/data/a.csv", "text", "type", "string", "description",
         "what is in it, as UTF-8", "base64", "type", "string", "description",
         "what is in it, where that is not text", "required", "name", "additionalProperties", 0);
-}
-
-static bool is_plain(const json_t *value) {
-    return json_is_string(value) && strlen(json_string_value(value)) == json_string_length(value);
 }
 
 static const char *stranger(const json_t *file) {
@@ -50,7 +47,7 @@ static int take_bytes(const json_t *file, struct buf *decoded, const char **ret,
         *ret_len = json_string_length(text);
         return 0;
     }
-    if (!is_plain(base64))
+    if (!json_word(base64))
         return -EBADMSG;
     int r = base64_decode(decoded, json_string_value(base64));
     *ret = decoded->data ? decoded->data : "";
@@ -73,7 +70,7 @@ static bool add(const char *tool, size_t i, const json_t *file, mayfly_policy *p
     struct mayfly_error error = {0};
     size_t len = 0;
 
-    if (!is_plain(name) || strange) {
+    if (!json_word(name) || strange) {
         answer_mistake(
             answer,
             "%s: \"files\"[%zu] %s%.64s%s; it has to be an object with \"name\", a string, "

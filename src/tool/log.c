@@ -32,24 +32,30 @@ static void note_down(const char *note) {
 }
 
 int call_log_begin(struct call_log *l, const struct runlog_options *options,
-                   const struct runlog_run *run, const mayfly_policy *policy,
-                   struct mayfly_error *error) {
+                   struct witness *witness, const struct runlog_run *run,
+                   const mayfly_policy *policy, struct mayfly_error *error) {
     struct err err = {0};
 
-    *l = (struct call_log){.run = *run};
+    *l = (struct call_log){.run = *run, .witness = witness};
     if (!options)
         return 0;
     int r = mayfly_policy_print(policy, &l->policy, error);
     if (r < 0)
         return r;
     r = runlog_open(options, &l->log, &err);
-    if (r < 0) {
-        free(TAKE_PTR(l->policy));
-        return told(r, &err, error);
-    }
     l->run.policy = l->policy;
     (void)clock_gettime(CLOCK_REALTIME, &l->run.start);
-    return 0;
+    if (r == 0) {
+        r = witness_begin(witness, &l->run, &l->ticket);
+        if (r < 0)
+            (void)err_errno(&err, ERR_SETUP, r, "", "start this program again",
+                            "the process that logs what is lost if this one is killed");
+    }
+    if (r == 0)
+        return 0;
+    free(TAKE_PTR(l->policy));
+    runlog_close(TAKE_PTR(l->log));
+    return told(r, &err, error);
 }
 
 int call_log_end(struct call_log *l, const mayfly_result *result,
@@ -62,6 +68,7 @@ int call_log_end(struct call_log *l, const mayfly_result *result,
     char *facts _cleanup_free_ = result ? result_facts_json(result) : error_to_json(failure);
     l->run.facts = facts;
     int r = facts ? runlog_write(l->log, &l->run, note, &err) : err_oom(&err);
+    witness_end(l->witness, l->ticket);
     if (note[0])
         note_down(note);
     free(TAKE_PTR(l->policy));

@@ -9,11 +9,13 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/state.h"
 #include "base/units.h"
 #include "tool/answer.h"
 #include "tool/files_in.h"
 #include "tool/kept.h"
 #include "tool/log.h"
+#include "tool/word.h"
 
 #include "base/banned.h"
 
@@ -30,6 +32,7 @@ struct toolbox {
     struct settings settings;
     struct toolbox_options options;
     struct kept kept;
+    struct witness *witness; /* NULL: nothing is logged */
     uint64_t longest_ms;
     struct tool list[MAX_TOOLS];
     struct tool_set set;
@@ -193,8 +196,8 @@ static bool take_words(const json_t *list, const char *words[MAX_WORDS + 1]) {
     if (n == 0 || n > MAX_WORDS)
         return false;
     json_array_foreach(list, i, word) {
-        words[i] = json_string_value(word);
-        if (!words[i] || strlen(words[i]) != json_string_length(word))
+        words[i] = json_word(word);
+        if (!words[i])
             return false;
     }
     return words[0] && *words[0];
@@ -354,7 +357,7 @@ static void execute(struct toolbox *t, mayfly_policy *policy, const struct asked
     char *kept = NULL;
 
     /* The policy that is logged is the operator's, without the call's own directory: its digest is to stay the same. */
-    if (call_log_begin(&log, t->options.log, &entry, policy, &error) < 0) {
+    if (call_log_begin(&log, t->options.log, t->witness, &entry, policy, &error) < 0) {
         fail(run_, &error, ret);
         return;
     }
@@ -494,16 +497,23 @@ static int define(struct toolbox *t, const struct facts *f, struct mayfly_error 
     return 0;
 }
 
-/* Whether calls could be logged. */
-static int look_at_log(const struct toolbox *t, struct mayfly_error *error) {
+/* Whether calls can be logged, and where the code cannot have a hand in it. */
+static int look_at_log(struct toolbox *t, const mayfly_policy *policy, struct mayfly_error *error) {
+    struct mayfly_error within = {0};
     struct runlog *log = NULL;
     struct err err = {0};
+    char usual[4096];
 
     if (!t->options.log)
         return 0;
-    int r = runlog_open(t->options.log, &log, &err);
+    const char *path = state_log_path(t->options.log->target, usual, sizeof(usual));
+    int r = path ? mayfly_policy_outside(policy, path, &within) : 0;
+    if (r < 0)
+        return failed(error, r, "run log: %.400s; or log nothing: --no-log", within.message);
+    r = runlog_open(t->options.log, &log, &err);
     runlog_close(log);
-    return r < 0 ? failed(error, r, "%s; or log nothing: --no-log", err.message) : 0;
+    return r < 0 ? failed(error, r, "%s; or log nothing: --no-log", err.message)
+                 : witness_new(t->options.log, &t->witness, error);
 }
 
 static int look(struct toolbox *t, struct mayfly_error *error) {
@@ -511,11 +521,13 @@ static int look(struct toolbox *t, struct mayfly_error *error) {
     mayfly_result *result = NULL;
     mayfly_policy *policy = NULL;
     struct facts f = {0};
-    int r = look_at_log(t, error);
+    int r = make_wanted(t, &a, &policy, error);
 
-    r = r < 0 ? r : make_wanted(t, &a, &policy, error);
-    if (r < 0)
+    r = r < 0 ? r : look_at_log(t, policy, error);
+    if (r < 0) {
+        mayfly_policy_free(policy);
         return r;
+    }
     const char *out = mayfly_policy_text(policy, "out");
     f.keeps_files = out && strcmp(out, "-") != 0;
     if (f.keeps_files && !(t->kept.dir = strdup(out)))
@@ -563,6 +575,7 @@ void toolbox_free(struct toolbox *t) {
     for (size_t i = 0; i < t->set.n; i++)
         json_decref(t->list[i].definition);
     settings_done(&t->settings);
+    witness_free(t->witness);
     free(t->kept.dir);
     free(t);
 }

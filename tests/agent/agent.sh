@@ -167,6 +167,7 @@ files_go_in_and_come_out_by_name() {
     agent 0 files --file "data.csv=$T/data" --json "?"
     same "$(json "[(r['filesIn'], [(f['name'], f['bytes']) for f in r['result']['files']]) for r in o['runs']]")" \
         "[(None, [('sum.txt', 2)]), (None, [('sum.txt', 9)]), (None, [])]"
+    agent 0 files --file "data.csv=$T/data" --out - "?" # the same, and so without --json
     # Into a directory: each run's apart, and what is there stays as it is.
     mkdir "$T/kept" "$T/kept/2"
     agent 0 kept --file "data.csv=$T/data" --out "$T/kept" "?"
@@ -218,9 +219,14 @@ what_is_wrong_with_the_flags_is_said_at_once() {
 
 the_endpoint_is_one_that_may_be_told_the_key() {
     local url
-    for url in http://example.org/v1 http://127.0.0.1.example.org/v1 http://localhost:1@example.org/v1; do
+    for url in http://example.org/v1 http://127.0.0.1.example.org/v1; do
         OPENAI_BASE_URL=$url "$B/mayfly" agent "${flags[@]}" "?" >"$T/out" 2>"$T/err" && fail "$url is taken"
         has "$(cat "$T/err")" "in the clear"
+    done
+    for url in http://localhost:1@example.org/v1 https://me:secret@example.org/v1 http://me@127.0.0.1/v1; do
+        OPENAI_BASE_URL=$url "$B/mayfly" agent "${flags[@]}" "?" >"$T/out" 2>"$T/err" && fail "$url is taken"
+        has "$(cat "$T/err")" "has a name or a password in it; the key is what OPENAI_API_KEY is for"
+        [[ "$(cat "$T/err")" != *secret* ]] || fail "the password is shown"
     done
     for url in ftp://127.0.0.1/v1 127.0.0.1 "http://127.0.0.1/v1?x=1" ://; do
         OPENAI_BASE_URL=$url "$B/mayfly" agent "${flags[@]}" "?" >"$T/out" 2>"$T/err" && fail "$url is taken"

@@ -138,6 +138,53 @@ static void calls_are_told_apart_by_index_or_id(void **state) {
     turn_reset(&t);
 }
 
+/* Some endpoints write the same id for all; each is to have an answer of its own. */
+static void calls_of_one_id_are_two_where_their_indexes_are(void **state) {
+    struct turn t = {0};
+    struct err err = {0};
+
+    (void)state;
+    add_calls(&t, "{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{\"}}");
+    add_calls(&t, "{\"index\":1,\"id\":\"a\",\"function\":{\"name\":\"g\",\"arguments\":\"[\"}}");
+    add_calls(&t, "{\"index\":0,\"id\":\"a\",\"function\":{\"arguments\":\"}\"}}");
+    add_calls(&t, "{\"index\":1,\"id\":\"a\",\"function\":{\"arguments\":\"]\"}}");
+    assert_int_equal(turn_complete(&t, 3, &err), 0);
+    assert_int_equal(t.n_calls, 2);
+    assert_call(&t, 0, "a", "f", "{}");
+    assert_call(&t, 1, "call_3_2", "g", "[]");
+    turn_reset(&t);
+}
+
+static void hear(void *arg, const char *text, size_t len) { buf_add(arg, text, len); }
+
+/* A key that comes in pieces is not shown in pieces; what only begins like it is. */
+static void a_key_that_the_endpoint_repeats_is_blotted_out(void **state) {
+    struct buf shown = {0};
+    struct turn t = {.key = "sk-ssk-xyz", .on_text = hear, .arg = &shown};
+    static const char *const pieces[] = {"a s",        "k-", "ssk-ss",         "k-",
+                                         "xyz! sk-ss", "k",  " sk-ssk-xyz sk-"};
+    struct err err = {0};
+    char chunk[200];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(pieces); i++) {
+        int n = snprintf(chunk, sizeof(chunk), "{\"choices\":[{\"delta\":{\"content\":\"%s\"}}]}",
+                         pieces[i]);
+        assert_int_equal(turn_add_chunk(&t, chunk, (size_t)n, &err), 0);
+        if (i == 0)
+            assert_int_equal(shown.len, 2); /* "a ", and not the key's first letter */
+    }
+    add_calls(&t,
+              "{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{sk-s\"}}");
+    add_calls(&t, "{\"index\":0,\"function\":{\"arguments\":\"sk-xyz}\"}}");
+    assert_int_equal(turn_complete(&t, 1, &err), 0);
+    assert_string_equal(shown.data, "a sk-s**********! sk-ssk ********** sk-");
+    assert_int_equal(t.text.len, shown.len);
+    assert_call(&t, 0, "a", "f", "{**********}");
+    turn_reset(&t);
+    buf_done(&shown);
+}
+
 static void what_is_left_out_is_put_in(void **state) {
     static const char whole[] =
         "{\"choices\":[{\"message\":{\"tool_calls\":[{\"function\":{\"name\":\"f\",\"arguments\":{"
@@ -201,6 +248,26 @@ static void odd_types_are_passed_over(void **state) {
     turn_reset(&t);
 }
 
+/* What goes on behind a NUL is another name. */
+static void a_name_with_a_nul_is_no_name(void **state) {
+    static const char whole[] =
+        "{\"model\":\"m\\u0000x\",\"choices\":[{\"finish_reason\":\"stop\\u0000x\",\"message\":{"
+        "\"tool_calls\":[{\"id\":\"a\\u0000x\",\"function\":{\"name\":\"run_python\\u0000x\","
+        "\"arguments\":\"{}\"}}]}}]}";
+    struct turn t = {0};
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(turn_add_whole(&t, whole, strlen(whole), &err), 0);
+    assert_int_equal(turn_complete(&t, 1, &err), 0);
+    assert_int_equal(t.n_calls, 1);
+    assert_string_equal(t.calls[0].name, "unnamed");
+    assert_string_equal(t.calls[0].id, "call_1_1");
+    assert_string_equal(t.finish, "tool_calls");
+    assert_string_equal(t.model, "");
+    turn_reset(&t);
+}
+
 static void a_turn_has_an_end(void **state) {
     struct turn t = {0};
     struct err err = {0};
@@ -231,11 +298,35 @@ static void a_turn_has_an_end(void **state) {
 /* ------------------------------------------------------------------ the key */
 
 static void the_key_is_blotted_out_wherever_it_is(void **state) {
-    char text[] = "abc: abcabc, ab", none[] = "abc";
+    char text[] = "secret-key: secret-keysecret-key, secret-ke", none[] = "abc", word[] = "null";
+    json_t *o = json_pack("{s:s,s:[s,i,n],s:{s:s}}", "secret-key", "a secret-key", "l",
+                          "secret-key", 1, "o", "x", "secret-ke");
 
     (void)state;
-    assert_string_equal(key_blot(text, strlen(text), "abc"), "***: ******, ab");
+    assert_string_equal(key_blot(text, strlen(text), "secret-key"),
+                        "**********: ********************, secret-ke");
     assert_string_equal(key_blot(none, strlen(none), NULL), "abc");
+    assert_string_equal(key_blot(word, strlen(word), "null"), "null"); /* no secret, and a word */
+    key_blot_json(o, "secret-key");
+    char *json = json_dumps(o, JSON_COMPACT);
+    assert_string_equal(json, "{\"secret-key\":\"a **********\",\"l\":[\"**********\",1,null],"
+                              "\"o\":{\"x\":\"secret-ke\"}}");
+    free(json);
+    json_decref(o);
+}
+
+/* An answer that was cut within a character, by whoever made it. */
+static void half_a_character_loses_no_answer(void **state) {
+    static const char whole[] = "{\"choices\":[{\"message\":{\"content\":\"42 \\ud83d\"}}]}";
+    struct turn t = {0};
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(turn_add_whole(&t, whole, strlen(whole), &err), 0);
+    assert_string_equal(t.text.data, "42 \xef\xbf\xbd");
+    turn_reset(&t);
+    assert_int_equal(turn_add_whole(&t, "{\"choices\":[]}", 14, &err), -EPROTO);
+    turn_reset(&t);
 }
 
 int main(void) {
@@ -244,11 +335,15 @@ int main(void) {
         cmocka_unit_test(an_event_that_is_refused_ends_the_reading),
         cmocka_unit_test(an_event_has_an_end),
         cmocka_unit_test(calls_are_told_apart_by_index_or_id),
+        cmocka_unit_test(calls_of_one_id_are_two_where_their_indexes_are),
+        cmocka_unit_test(a_key_that_the_endpoint_repeats_is_blotted_out),
         cmocka_unit_test(what_is_left_out_is_put_in),
         cmocka_unit_test(what_is_no_answer_is_an_error_in_words),
         cmocka_unit_test(odd_types_are_passed_over),
+        cmocka_unit_test(a_name_with_a_nul_is_no_name),
         cmocka_unit_test(a_turn_has_an_end),
         cmocka_unit_test(the_key_is_blotted_out_wherever_it_is),
+        cmocka_unit_test(half_a_character_loses_no_answer),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
  * fuzz_runlog.c: a line of the run log, and the command line that reads it. What is taken as a record can be written down
- * and read again; its times are those that it says; and no bytes in the place of a log make `verify` do anything but
+ * and read again, so can counters of what was removed; its times are those that it says; and no bytes in the place of a log make `verify` do anything but
  * answer in one line.
  */
 #include "fuzz/target.h"
@@ -13,6 +13,7 @@
 #include "fuzz/fuzz.h"
 #include "log/log.h"
 #include "runlog/files.h"
+#include "runlog/pruned.h"
 #include "runlog/sum.h"
 
 #include "base/banned.h"
@@ -103,9 +104,27 @@ static void read_flags(const uint8_t *data, size_t size) {
         free(argv[i]);
 }
 
+/* Counters that are taken are the same when they were written down. */
+static void read_pruned(const uint8_t *data, size_t size) {
+    struct pruned p, again;
+
+    if (pruned_parse((const char *)data, size, &p) < 0)
+        return;
+    char *text = pruned_text(&p), *second = NULL;
+    if (!text)
+        abort();
+    fuzz_must(pruned_parse(text, strlen(text), &again) == 0, "%s", text);
+    second = pruned_text(&again);
+    fuzz_must(second && strcmp(text, second) == 0, "%s", text);
+    free(text);
+    free(second);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (size && size < 1 << 20)
         read_lines(data, size);
+    if (size)
+        read_pruned(data, size);
     if (size && data[0] == '-')
         read_flags(data, size);
     return 0;

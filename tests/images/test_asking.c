@@ -109,6 +109,8 @@ static void a_server_that_says_when_is_believed_within_reason(void **state) {
                      90000);
     assert_int_equal(http_parse_retry_after("Sun, 06 Nov 1994 08:49:37 GMT", 784111777 + 90), 0);
     assert_int_equal(http_parse_retry_after("soon", 0), -1);
+    assert_int_equal(http_parse_retry_after("", 0), -1);
+    assert_int_equal(http_parse_retry_after("99999999999999999999", 0), INT64_MAX);
     assert_int_equal(http_parse_retry_after("-1", 0), -1);
     assert_true(http_parse_retry_after("9223372036854775807", 0) > RETRY_MAX_ASKED_MS);
 }

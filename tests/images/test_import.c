@@ -320,6 +320,7 @@ static void sources_that_are_wrong_leave_nothing(void **state) {
     char said[8192];
     assert_int_equal(MAYFLY(&other, said, "import", "--json", in(p, "none")), 125);
     assert_non_null(strstr(said, "\"error\":{\"message\":\""));
+    assert_non_null(strstr(said, "\"kind\":\"usage\",\"control\":null,\"code\":\"ENOENT\""));
     REFUSED(&other, "not in the store", "export", "-o", in(p, "x.tar"), "nothing");
     REFUSED(&other, "not in the store", "rmi", "nothing");
     REFUSED(&other, "not in the store", "inspect", "nothing");

@@ -255,6 +255,42 @@ static void a_file_size_limit_holds_on_a_volume(void **state) {
     mayfly_result_free(r);
 }
 
+/* What is handed in again from within a writable volume could be a link by then, to anything of the host's; but for what
+ * is mounted over its own place, which nobody in the box can rename. */
+static void what_lies_in_a_writable_volume_is_handed_in_over_itself_or_not_at_all(void **state) {
+    struct place *p = *state;
+    char own[160], other[160], root[160];
+
+    make_dir(p, "sub");
+    put(p, "sub/file", "kept");
+    (void)volume(p, "", "/tmp/in:rw");
+    (void)snprintf(own, sizeof(own), "%s/sub:/tmp/in/sub", p->dir);
+    (void)snprintf(other, sizeof(other), "%s/sub:/tmp/sub", p->dir);
+    (void)snprintf(root, sizeof(root), "%s/sub", p->dir);
+    mayfly_result *r = live_python("import os\n"
+                                   "print(open('/tmp/in/sub/file').read())\n"
+                                   "for do in (lambda: os.rename('/tmp/in/sub', '/tmp/in/x'),\n"
+                                   "           lambda: open('/tmp/in/sub/file', 'w')):\n"
+                                   "    try: do()\n"
+                                   "    except OSError as e: print(e.strerror)\n",
+                                   "volume", p->volume, "volume", own, NULL);
+    live_expect(r, MAYFLY_EXITED, 0);
+    assert_string_equal(r->out.data, "kept\nDevice or resource busy\nRead-only file system\n");
+    mayfly_result_free(r);
+    const char *const refused[][4] = {{"-v", p->volume, "-v", other},
+                                      {"-v", own, "-v", p->volume}, /* hidden by the other */
+                                      {"-v", p->volume, "--rootfs", root}};
+    for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        const char *argv[] = {"run",         "--rootfs",    live_env("MAYFLY_ROOTFS"),
+                              refused[i][0], refused[i][1], refused[i][2],
+                              refused[i][3], "true",        NULL};
+        struct live_output *o = live_program(argv, -1);
+        if (o->exit_code != 125 || !strstr(o->err, "which the code may write to"))
+            fail_msg("%d %s", o->exit_code, o->err);
+        free(o);
+    }
+}
+
 /* A listing of the rootfs, as far as a write would change it. */
 static uint64_t rootfs_print(void) {
     const char *const dirs[] = {"",         "/etc", "/usr",  "/usr/bin",
@@ -481,6 +517,7 @@ int main(void) {
         IN_PLACE(a_link_in_a_volume_does_not_lead_out_of_the_box),
         IN_PLACE(several_volumes_stand_side_by_side),
         IN_PLACE(a_writable_volume_takes_the_codes_files_and_gives_them_no_privilege),
+        IN_PLACE(what_lies_in_a_writable_volume_is_handed_in_over_itself_or_not_at_all),
         IN_PLACE(a_file_size_limit_holds_on_a_volume),
         cmocka_unit_test(the_root_cannot_be_written),
         cmocka_unit_test(a_writable_root_takes_writes_and_keeps_none),

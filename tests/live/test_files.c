@@ -406,6 +406,59 @@ static void a_hundred_thousand_files_are_bounded_and_counted(void **unused) {
     mayfly_result_free(r);
 }
 
+/* A directory that is made is a name and an inode of the caller's, as a file is; in the result it is nothing. */
+static void directories_are_bounded_as_files_are(void **state) {
+    static const char code[] = "import os\n"
+                               "for i in range(15): os.makedirs('/out/%d/in' % i)\n"
+                               "open('/out/z', 'w').write('z')\n";
+    mayfly_result *r = live_python(code, "out", *state, "out-files", "10", NULL);
+
+    live_expect(r, MAYFLY_EXITED, 0);
+    char tree[200];
+    long made = live_count_dir(*state) - 2;
+    for (int i = 0; i < 15; i++) {
+        (void)snprintf(tree, sizeof(tree), "%d/in", i);
+        made += access(in(*state, tree), F_OK) == 0;
+    }
+    assert_int_equal(made, 10);
+    assert_true(r->n_skipped >= 5);
+    for (size_t i = 0; i < r->n_skipped; i++)
+        assert_non_null(strstr(r->skipped[i].reason, "more than 10 files and directories"));
+    mayfly_result_free(r);
+    r = live_python(code, "out", "-", "out-files", "10", NULL);
+    assert_brought(r, "z", "z");
+    assert_int_equal(r->skipped_total, 0);
+    mayfly_result_free(r);
+}
+
+/* What the code may write to is no place for what the next run goes to by name. */
+static void a_directory_that_the_code_could_replace_is_refused(void **state) {
+    char volume[200];
+
+    (void)snprintf(volume, sizeof(volume), "%s:/data:rw", in(*state, "v"));
+    assert_int_equal(mkdir(in(*state, "v"), 0700), 0);
+    assert_int_equal(chmod(in(*state, "v"), 0777), 0);
+    assert_int_equal(symlink("v/out", in(*state, "link")), 0);
+    static const char *const names[] = {"v/out", "link", "v", "v/x/y"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *place = in(*state, names[i]);
+        const char *argv[] = {"python", "-v", volume, "--out", place, "-c", "print('ran')", NULL};
+        struct live_output *o = live_program(argv, -1);
+        if (o->exit_code != 125 || o->out_len || !strstr(o->err, "mayfly: --out: ") ||
+            !strstr(o->err, "/v, which the code may write to") ||
+            !strstr(o->err, "name one elsewhere, or hand that volume in read-only"))
+            fail_msg("%s: %d %s%s", place, o->exit_code, o->out, o->err);
+        free(o);
+    }
+    assert_int_equal(live_count_dir(in(*state, "v")), 2); /* nothing was made */
+    volume[strlen(volume) - 3] = '\0';                    /* read-only, and all is well */
+    mayfly_result *r = live_python("open('/out/a', 'w').write('a')", "volume", volume, "out",
+                                   in(*state, "v/out"), NULL);
+    live_expect(r, MAYFLY_EXITED, 0);
+    assert_holds(in(*state, "v/out/a"), "a");
+    mayfly_result_free(r);
+}
+
 /* Were a process of the box alive while its file is copied, the count at the end of the file would be far from that at
  * its beginning: it writes some ten thousand a second, and copying takes milliseconds. */
 static void nobody_changes_a_file_while_it_is_copied(void **unused) {
@@ -627,6 +680,8 @@ int main(void) {
         cmocka_unit_test(files_come_back_whatever_ended_the_run),
         IN_PLACE(what_is_no_plain_file_is_left_and_told),
         cmocka_unit_test(sizes_are_bounded_by_what_a_file_says_it_is),
+        IN_PLACE(directories_are_bounded_as_files_are),
+        IN_PLACE(a_directory_that_the_code_could_replace_is_refused),
         cmocka_unit_test(a_hundred_thousand_files_are_bounded_and_counted),
         cmocka_unit_test(nobody_changes_a_file_while_it_is_copied),
         IN_PLACE(a_full_disk_loses_the_file_and_says_so),

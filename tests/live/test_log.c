@@ -3,6 +3,8 @@
  * made that could not be logged; and what `mayfly log` says of them.
  */
 #include <ftw.h>
+#include <sched.h>
+#include <sys/mount.h>
 
 #include "live/live.h"
 
@@ -142,13 +144,100 @@ static void a_log_changes_nothing_of_the_run(void **state) {
     live_same(before);
 }
 
+static void make_volume(const struct place *p) {
+    char path[sizeof(p->dir) + 4];
+
+    (void)snprintf(path, sizeof(path), "%s/v", p->dir);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(chmod(path, 0777), 0);
+}
+
+/* Where the code of one run could put a link for the line of the next. */
+static void a_log_in_the_codes_reach_is_refused(void **state) {
+    const struct place *p = *state;
+    char volume[160], inside[160], socket[160];
+
+    (void)snprintf(volume, sizeof(volume), "%s/v:/tmp/v:rw", p->dir);
+    (void)snprintf(inside, sizeof(inside), "--log=%s/v/log", p->dir);
+    (void)snprintf(socket, sizeof(socket), "--log=journald:%s/v/log", p->dir);
+    make_volume(p);
+    const char *const flags[] = {inside, socket};
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+        struct live_output *o = RUN(125, "python", flags[i], "-v", volume, "-c", "print('ran')");
+        assert_string_equal(o->out, "");
+        says(o, "mayfly: run log: /tmp/");
+        says(o, "/v, which the code may write to");
+        free(o);
+        o = RUN(125, "mcp", "--limits=best-effort", "--rootfs", live_env("MAYFLY_ROOTFS"), flags[i],
+                "-v", volume);
+        says(o, "mayfly: mcp: run log: /tmp/");
+        says(o, "; or log nothing: --no-log");
+        free(o);
+    }
+    (void)snprintf(inside, sizeof(inside), "%s/v", p->dir);
+    assert_int_equal(live_count_dir(inside), 2);
+    /* Files that the code names could be taken for parts of it. */
+    struct live_output *o = RUN(125, "python", p->flag, "--out", p->dir, "-c", "print('ran')");
+    says(o, "lies where --out puts files that the code names");
+    free(o);
+    assert_int_equal(setenv("XDG_STATE_HOME", inside, 1),
+                     0); /* the usual file, for who is not root */
+    o = RUN(geteuid() == 0 ? 0 : 125, "python", geteuid() == 0 ? p->flag : "--log", "-v", volume,
+            "-c", "pass");
+    assert_int_equal(unsetenv("XDG_STATE_HOME"), 0);
+    free(o);
+}
+
+static uint64_t counter(const struct place *p, const char *name, const char *also) {
+    struct live_output *o = RUN(0, "log", p->flag, "--prometheus", also);
+    const char *line = strstr(o->out, name);
+    unsigned long long n = 0;
+
+    if (!line || sscanf(line + strlen(name), " %llu\n", &n) != 1)
+        fail_msg("no %s in %s%s", name, o->out, o->err);
+    free(o);
+    return n;
+}
+
+/* A line is as long as the code, so that each run has a file of its own; and of those one is kept. */
+static void counters_never_fall(void **state) {
+    static const char exited[] = "\nmayfly_runs_total{source=\"python\",outcome=\"exited\"}";
+    const struct place *p = *state;
+    char *code = malloc(40001), path[160];
+
+    assert_non_null(code);
+    memset(code, '#', 40000);
+    code[40000] = '\0';
+    memcpy(code, "raise SystemExit(1)", 19);
+    for (uint64_t i = 1; i <= 5; i++) {
+        free(RUN(1, "python", p->flag, "--log-size=64k", "--log-keep=1", "-c", code));
+        assert_int_equal(counter(p, exited, NULL), i);
+        assert_int_equal(counter(p, "\nmayfly_runs_failed_total", NULL), i);
+        assert_int_equal(counter(p, exited, "--source=python"), i < 2 ? i : 2); /* what there is */
+    }
+    free(code);
+    struct live_output *o = RUN(0, "log", "verify", p->flag);
+    says(o, "is whole: 2 records, 4 to 5");
+    free(o);
+    (void)snprintf(path, sizeof(path), "%s.pruned", p->file);
+    assert_int_equal(truncate(path, 20), 0);
+    o = RUN(0, "log", p->flag, "--prometheus");
+    says(o, ".pruned is damaged; ");
+    says(o, "mayfly_runs_failed_total 2\n");
+    free(o);
+    assert_int_equal(unlink(path), 0);
+    o = RUN(0, "log", p->flag, "--prometheus");
+    says(o, ".pruned is missing: ");
+    free(o);
+}
+
 static void a_run_that_cannot_be_logged_is_not_made(void **state) {
     const struct place *p = *state;
     char there[160], volume[200];
 
-    (void)snprintf(there, sizeof(there), "%s/ran", p->dir);
-    (void)snprintf(volume, sizeof(volume), "%s:/tmp/v:rw", p->dir);
-    assert_int_equal(chmod(p->dir, 0777), 0);
+    (void)snprintf(there, sizeof(there), "%s/v/ran", p->dir);
+    (void)snprintf(volume, sizeof(volume), "%s/v:/tmp/v:rw", p->dir);
+    make_volume(p);
     struct live_output *o =
         RUN(125, "python", "--log=/no/such/dir/log", "-v", volume, "-c", "open('/tmp/v/ran', 'w')");
     says(o, "mayfly: run log: /no/such/dir/log");
@@ -164,6 +253,25 @@ static void a_run_that_cannot_be_logged_is_not_made(void **state) {
     o = RUN(125, "python", "--json", "--log=/no/such/dir/log", "-c", "print(1)");
     says(o, "\"outcome\":\"setup_failed\"");
     says(o, "run log: /no/such/dir/log");
+    free(o);
+}
+
+/* Bytes that other programs take for an end hide neither the run nor what follows them. */
+static void code_with_a_nul_is_a_record_like_any_other(void **state) {
+    static const char code[] = "print(1) #\0 then\xff this";
+    const struct place *p = *state;
+    char path[sizeof(p->dir) + 16];
+
+    (void)snprintf(path, sizeof(path), "%s/nul.py", p->dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0 && write(fd, code, sizeof(code) - 1) == sizeof(code) - 1);
+    (void)close(fd);
+    free(RUN(0, "python", p->flag, path)); /* Python, too, reads on with the next line */
+    struct live_output *o = RUN(0, "log", "verify", p->flag);
+    says(o, "is whole: 1 record");
+    free(o);
+    o = RUN(0, "log", p->flag);
+    says(o, "print(1) #  then\xef\xbf\xbd this");
     free(o);
 }
 
@@ -237,6 +345,59 @@ static void a_cancelled_run_is_logged_as_that(void **state) {
     free(o);
 }
 
+static void what_no_record_can_match_is_told(void **state) {
+    const struct place *p = *state;
+    struct live_output *o = RUN(125, "log", p->flag, "--outcome=oom");
+
+    says(o, "no run ends as \"oom\"; it is one of exited, signaled");
+    says(o, "oom_killed");
+    free(o);
+    o = RUN(125, "log", p->flag, "--source", "mpc");
+    says(o, "--source: \"mpc\" logs nothing; it is run, python, mcp or agent");
+    free(o);
+}
+
+/* On a disk of its own, in mounts of its own. */
+static void with_a_full_disk(const struct place *p) {
+    char path[sizeof(p->dir) + 8], block[4096] = "";
+    size_t n = 0;
+
+    if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+        mount("none", p->dir, "tmpfs", 0, "size=1m") < 0)
+        _exit(2);
+    (void)snprintf(path, sizeof(path), "%s/fill", p->dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    while (write(fd, block, sizeof(block)) == sizeof(block))
+        n++;
+    if (n < 8)
+        _exit(3);
+    struct live_output *o = RUN(125, "python", p->flag, "-c", "print('never')");
+    says(o, "run log: ");
+    says(o, "No space left on device; make room on that disk");
+    if (strstr(o->out, "never") || ftruncate(fd, 0) < 0)
+        _exit(4);
+    free(o);
+    free(RUN(0, "python", p->flag, "--log-size=64k", "-c", "print('now')"));
+    o = RUN(0, "log", "verify", p->flag);
+    says(o, "is whole: 1 record");
+    _exit(0);
+}
+
+static void on_a_full_disk_no_run_is_made(void **state) {
+    int status = 0;
+
+    if (geteuid() != 0) {
+        print_message("SKIPPED: only root can mount a disk that is full\n");
+        skip();
+    }
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0)
+        with_a_full_disk(*state);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+}
+
 static void a_log_is_followed_across_its_rotation(void **state) {
     const struct place *p = *state;
     const char *argv[] = {"log", p->flag, "-f", "--source=python", NULL};
@@ -300,8 +461,13 @@ int main(void) {
         IN_PLACE(every_run_is_a_line_and_can_be_found),
         IN_PLACE(a_log_changes_nothing_of_the_run),
         IN_PLACE(a_run_that_cannot_be_logged_is_not_made),
+        IN_PLACE(a_log_in_the_codes_reach_is_refused),
+        IN_PLACE(counters_never_fall),
+        IN_PLACE(code_with_a_nul_is_a_record_like_any_other),
         IN_PLACE(a_run_whose_mayfly_is_killed_is_logged_as_lost),
         IN_PLACE(a_cancelled_run_is_logged_as_that),
+        IN_PLACE(what_no_record_can_match_is_told),
+        IN_PLACE(on_a_full_disk_no_run_is_made),
         IN_PLACE(a_log_is_followed_across_its_rotation),
         IN_PLACE(a_log_of_many_at_once_is_whole),
     };

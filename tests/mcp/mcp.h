@@ -140,6 +140,19 @@ MCP_UNUSED static struct talk talk_begin(const char *const *flags) {
     return t;
 }
 
+MCP_UNUSED static long peak_kib(pid_t pid) {
+    char path[64], line[256];
+    long kib = -1;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+    FILE *f = fopen(path, "re");
+    assert_non_null(f);
+    while (fgets(line, sizeof(line), f))
+        (void)sscanf(line, "VmHWM: %ld kB", &kib);
+    (void)fclose(f);
+    return kib;
+}
+
 MCP_UNUSED static int talk_wait(struct talk *t) {
     int status = -1;
 

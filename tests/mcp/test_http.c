@@ -67,6 +67,69 @@ static void more_sessions_than_there_is_room_for_push_out_the_idlest(void **stat
     assert_alive(&shared);
 }
 
+/* Whoever makes sessions and does not use them pushes out his own. */
+static void a_session_in_use_stays_whoever_makes_others(void **state) {
+    struct session_headers used = web_session(&shared, INITIALIZE("2025-11-25"));
+
+    (void)state;
+    web_expect(web_request(&shared, "POST", used.text, PING), 200, "\"result\":{}");
+    web_expect(web_request(&shared, "POST", used.text, PING), 200, "\"result\":{}");
+    for (int i = 0; i < 300; i++)
+        (void)web_session(&shared, INITIALIZE("2025-11-25"));
+    web_expect(web_request(&shared, "POST", used.text, PING), 200, "\"result\":{}");
+}
+
+/* What is answered is kept until it is read; but not without end. */
+static void answers_that_nobody_reads_are_bounded(void **state) {
+    const char *flags[] = {"--allow-run", "--max-output", "8m", NULL};
+    enum { CALLS = 40 };
+    struct web w = web_start(flags);
+    struct session_headers s = web_session(&w, INITIALIZE("2025-11-25"));
+    int fds[CALLS], n_answered = 0, n_refused = 0;
+    char call[400];
+
+    (void)state;
+    for (int i = 0; i < CALLS; i++) {
+        (void)snprintf(
+            call, sizeof(call),
+            CALL("%d", "[\"sh\",\"-c\",\"head -c4000000 /dev/zero | tr '\\\\0' z\"]", ""), i);
+        fds[i] = web_ask(&w, "POST", s.text, call);
+    }
+    live_sleep_ms(1500 * live_slow()); /* most of them pile up by now, if they ever do */
+    for (int i = 0; i < CALLS; i++) {
+        char *text = web_rest(fds[i]);
+        assert_non_null(text);
+        n_answered += strstr(text, "zzzzzzzz") != NULL;
+        n_refused += strstr(text, "nothing was run: the answers that wait to be read") != NULL;
+        free(text);
+    }
+    assert_int_equal(n_answered + n_refused, CALLS);
+    assert_true(n_answered >= 4);
+    if (peak_kib(w.talk.pid) > 200 << 10)
+        fail_msg("%ld KiB for %d answers", peak_kib(w.talk.pid), n_answered);
+    print_message("%d answered, %d refused, %ld KiB\n", n_answered, n_refused,
+                  peak_kib(w.talk.pid));
+    web_end(&w);
+}
+
+/* On which nothing is asked, nor a token shown: more than the server takes. */
+static void silent_connections_keep_nobody_out(void **state) {
+    enum { SILENT = 600 };
+    static int fds[SILENT];
+
+    (void)state;
+    for (int i = 0; i < SILENT; i++) {
+        fds[i] = web_connect(&shared);
+        web_send(fds[i], "POST /mcp HTTP/1.1\r\nHost: ", 25);
+        if (i % 100 == 99)
+            assert_alive(&shared);
+    }
+    assert_alive(&shared);
+    for (int i = 0; i < SILENT; i++)
+        (void)close(fds[i]);
+    assert_alive(&shared);
+}
+
 /* ------------------------------------------------------------------ calls */
 
 static void a_call_is_answered_as_json_or_as_a_stream_by_what_the_client_takes(void **state) {
@@ -290,6 +353,41 @@ static void with_a_token_only_who_shows_it_is_heard(void **state) {
     (void)unlink(path);
 }
 
+/* A key that all can read locks out nobody; where it must be so, the server still starts. */
+static void a_token_that_others_may_read_is_warned_of(void **state) {
+    static const struct {
+        int file, dir;
+        bool warns;
+    } cases[] = {{0600, 0755, false}, {0640, 0755, false}, {0644, 0755, true}, {0644, 0700, false}};
+    char dir[] = "/tmp/mayfly-token-XXXXXX", path[64], text[4096];
+    const char *flags[] = {"--token-file", path, NULL};
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    (void)snprintf(path, sizeof(path), "%s/token", dir);
+    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0 && write(fd, "open-sesame-0123456789\n", 23) == 23);
+    (void)close(fd);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        int said = fileno(tmpfile()), own = dup(2);
+        assert_true(said >= 0 && own >= 0);
+        assert_int_equal(chmod(path, (mode_t)cases[i].file), 0);
+        assert_int_equal(chmod(dir, (mode_t)cases[i].dir), 0);
+        (void)dup2(said, 2);
+        struct web w = web_start(flags);
+        (void)dup2(own, 2);
+        web_end(&w);
+        ssize_t n = pread(said, text, sizeof(text) - 1, 0);
+        text[n > 0 ? n : 0] = '\0';
+        if (cases[i].warns != (strstr(text, "warning: --token-file: ") != NULL))
+            fail_msg("%o in %o: %s", cases[i].file, cases[i].dir, text);
+        (void)close(said);
+        (void)close(own);
+    }
+    (void)unlink(path);
+    (void)rmdir(dir);
+}
+
 static void other_methods_paths_types_and_revisions_are_refused(void **state) {
     static const struct {
         const char *request;
@@ -448,6 +546,9 @@ int main(void) {
         cmocka_unit_test(a_session_begins_with_initialize_and_ends_with_delete),
         cmocka_unit_test(without_a_session_only_initialize_is_answered),
         cmocka_unit_test(more_sessions_than_there_is_room_for_push_out_the_idlest),
+        cmocka_unit_test(a_session_in_use_stays_whoever_makes_others),
+        cmocka_unit_test(answers_that_nobody_reads_are_bounded),
+        cmocka_unit_test(silent_connections_keep_nobody_out),
         cmocka_unit_test(a_call_is_answered_as_json_or_as_a_stream_by_what_the_client_takes),
         cmocka_unit_test(a_stream_tells_how_long_it_takes_and_older_clients_get_no_empty_event),
         cmocka_unit_test(what_is_cancelled_by_another_request_is_killed_and_its_stream_ends),
@@ -457,6 +558,7 @@ int main(void) {
         cmocka_unit_test(a_server_that_is_stopped_leaves_no_box),
         cmocka_unit_test(only_this_machines_names_and_pages_are_heard),
         cmocka_unit_test(with_a_token_only_who_shows_it_is_heard),
+        cmocka_unit_test(a_token_that_others_may_read_is_warned_of),
         cmocka_unit_test(other_methods_paths_types_and_revisions_are_refused),
         cmocka_unit_test(two_lengths_or_none_that_is_true_are_refused),
         cmocka_unit_test(

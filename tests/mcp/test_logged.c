@@ -135,6 +135,43 @@ static void a_cancelled_call_and_one_of_a_client_that_is_gone_are_logged(void **
     json_decref(list);
 }
 
+/* SIGKILL cannot be seen to by who gets it: the witness beside it writes what was under way, and nothing else. */
+static void what_was_under_way_when_the_server_was_killed_is_logged_as_lost(void **state) {
+    const char *flags[] = {"--allow-run", "--timeout=60s", place.flag, NULL};
+    struct talk t = talk_begin(flags);
+
+    (void)state;
+    talk_call(&t, "1", "run_python", "{\"code\":\"print(1)\"}", "");
+    json_decref(talk_answer(&t, "1"));
+    talk_call(&t, "2", "run_command", "{\"command\":[\"sleep\",\"47.25\"]}", "");
+    talk_call(&t, "3", "run_python",
+              "{\"code\":\"import subprocess as s; s.run(['sleep', '48.25'])\"}", "");
+    await_process("sleep 47.25", true, 5000);
+    await_process("sleep 48.25", true, 5000);
+    assert_int_equal(kill(t.pid, SIGKILL), 0);
+    await_process("sleep 47.25", false, 5000);
+    await_process("sleep 48.25", false, 5000);
+    (void)talk_wait(&t);
+    json_t *list = NULL;
+    for (int i = 0; i < 500 && json_array_size(list) != 3; i++) {
+        json_decref(list);
+        live_sleep_ms(10);
+        list = records(place.flag);
+    }
+    assert_int_equal(json_array_size(list), 3);
+    assert_string_equal(text_at(list, 0, "outcome"), "exited");
+    for (size_t i = 1; i < 3; i++) {
+        assert_string_equal(text_at(list, i, "outcome"), "lost");
+        assert_string_equal(text_at(list, i, "policy"), text_at(list, 0, "policy"));
+        assert_string_equal(text_at(list, i, "source"), "mcp");
+    }
+    char *all = json_dumps(list, 0);
+    assert_has(all, "\"sleep\", \"47.25\"");
+    assert_has(all, "s.run(['sleep', '48.25'])");
+    free(all);
+    json_decref(list);
+}
+
 static void calls_at_once_are_each_a_line(void **state) {
     const char *flags[] = {"--allow-run", "--max-boxes=8", place.flag, NULL};
     struct talk t = talk_begin(flags);
@@ -363,6 +400,7 @@ int main(void) {
         IN_A_PLACE(every_execution_is_a_line_and_what_ran_nothing_is_none),
         IN_A_PLACE(what_the_log_has_of_the_code_is_the_operators_choice),
         IN_A_PLACE(a_cancelled_call_and_one_of_a_client_that_is_gone_are_logged),
+        IN_A_PLACE(what_was_under_way_when_the_server_was_killed_is_logged_as_lost),
         IN_A_PLACE(calls_at_once_are_each_a_line),
         IN_A_PLACE(the_journal_gets_them_where_the_operator_wants_it),
         IN_A_PLACE(files_of_each_call_are_kept_apart_under_one_policy),

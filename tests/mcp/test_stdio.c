@@ -191,6 +191,10 @@ static void arguments_that_do_not_fit_are_an_error_that_says_what_would(void **s
     };
 
     (void)state;
+    talk_call(&shared, "7", "run_python\\u0000x", "{\"code\":\"print(1)\"}", ""); /* another name */
+    json_t *other = talk_answer(&shared, "7");
+    assert_code(other, -32602);
+    json_decref(other);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         json_t *m = python(cases[i][0]);
         assert_true(is_error(m));
@@ -340,7 +344,16 @@ static void what_is_no_message_gets_its_error_and_harms_nothing(void **state) {
         {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}}", -32700, "null"},
         {"{\"a\":1,\"a\":2}", -32700, "null"},
         {"\"\xff\xfe\"", -32700, "null"},
-        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\\ud800\"}", -32700, "null"},
+        /* Who sent it waits, if it can be made out who that is. */
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\\ud800\"}", -32700, "1"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\\uD83D\\uDE00 \\\\ud800 \\udc00\"}", -32700,
+         "1"},
+        {"{\"jsonrpc\":\"2.0\",\"id\":\"a\\u0041\",\"method\":\"\xff\"}", -32700, "\"aA\""},
+        {"{\"id\":\"\\udc00\"}", -32700, "null"},
+        {"{\"id\":[\"\\udc00\"]}", -32700, "null"},
+        {"{\"id\":7,\"a\":1,\"a\":2}", -32700, "7"},
+        {"[{\"id\":7,\"a\":\"\\ud800\"}]", -32700, "null"},
+        {"{\"id\":7,\"a\":\"\\ud8", -32700, "null"},
         {"{\"jsonrpc\":\"2.0\",\"id\":99999999999999999999,\"method\":\"ping\"}", -32700, "null"},
         {"1", -32600, "null"},
         {"null", -32600, "null"},
@@ -448,19 +461,6 @@ static void batches_are_answered_as_one_in_their_revision(void **state) {
     assert_code(m, -32600);
     json_decref(m);
     talk_end(&t);
-}
-
-static long peak_kib(pid_t pid) {
-    char path[64], line[256];
-    long kib = -1;
-
-    (void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
-    FILE *f = fopen(path, "re");
-    assert_non_null(f);
-    while (fgets(line, sizeof(line), f))
-        (void)sscanf(line, "VmHWM: %ld kB", &kib);
-    (void)fclose(f);
-    return kib;
 }
 
 static void expect_bulk(struct talk *t, const char *unit, size_t n, int code) {
@@ -722,7 +722,7 @@ static void a_client_that_reads_late_gets_all_and_one_that_never_does_can_go(voi
 
 static void what_is_wrong_with_the_flags_or_the_host_is_said_at_once(void **state) {
     static const struct {
-        const char *flags[6], *said;
+        const char *flags[8], *said;
     } cases[] = {
         {{"mcp", "--rootfs", "/nowhere"}, "/nowhere"},
         {{"mcp", "--memory", "lots"}, "--memory"},
@@ -737,6 +737,8 @@ static void what_is_wrong_with_the_flags_or_the_host_is_said_at_once(void **stat
         {{"mcp", "--no-log", "--http", "somewhere"}, "wants ADDRESS:PORT"},
         {{"mcp", "--no-log", "--http", "::1:99999"}, "wants ADDRESS:PORT"},
         {{"mcp", "-v", "/nowhere:/x"}, "/nowhere"},
+        {{"mcp", "--no-log", "-v", "/srv:/x:rw", "--out", "/srv/out", "--limits=best-effort"},
+         "--out: /srv/out lies in /srv, which the code may write to"},
     };
 
     (void)state;

@@ -25,7 +25,9 @@
 
 #include "base/fd.h"
 #include "log/log.h"
+#include "mayfly.h"
 #include "runlog/files.h"
+#include "runlog/pruned.h"
 #include "runlog/sum.h"
 #include "runlog/verify.h"
 
@@ -242,6 +244,45 @@ static void a_line_is_bounded_whatever_the_run_was(void **state) {
     is_whole(p->file, 1);
     free(code);
     free(facts);
+}
+
+/* Not what a writer leaves that dies: the beginning of a line, be it ended by the next writer or by nobody. */
+static void lines_of_others_show(void **state) {
+    const struct place *p = *state;
+    static const char *const strange[] = {"garbage\n", "garbage", "{\"sex\":1}\n", "\xff\n"};
+    static const char *const dead[] = {"{\"seq\":3,\"so", "{\"s", "{\"seq\":3,\n"};
+    size_t len;
+
+    write_runs(p->file, 2);
+    char *text = slurp(p->file, &len), both[8192];
+    assert_true(len < sizeof(both) - 64);
+    memcpy(both, text, len);
+    free(text);
+    for (size_t i = 0; i < ARRAY_LEN(strange); i++) {
+        memcpy(both + len, strange[i], strlen(strange[i]));
+        spit(p->file, both, len + strlen(strange[i]));
+        is_broken(p->file, "no writer of the log left it");
+    }
+    for (size_t i = 0; i < ARRAY_LEN(dead); i++) {
+        memcpy(both + len, dead[i], strlen(dead[i]));
+        spit(p->file, both, len + strlen(dead[i]));
+        assert_int_equal(is_whole(p->file, 2).torn, 1);
+    }
+}
+
+static void whatever_bytes_the_code_has_it_is_a_record(void **state) {
+    const struct place *p = *state;
+    char code[256];
+    struct runlog *log = open_log(p->file, 0, 0);
+
+    for (size_t i = 0; i < sizeof(code); i++)
+        code[i] = (char)i;
+    const struct runlog_run run = {
+        .source = "mcp", .code = code, .code_len = sizeof(code), .facts = facts_usual};
+    assert_int_equal(runlog_write(log, &run, NULL, NULL), 0);
+    assert_int_equal(runlog_write(log, &run, NULL, NULL), 0);
+    runlog_close(log);
+    is_whole(p->file, 2);
 }
 
 /* ------------------------------------------------------------------ changes show */
@@ -549,6 +590,233 @@ static void a_file_that_was_written_off_and_is_still_there_does_no_harm(void **s
     if (!r.whole || r.first != 1)
         fail_msg("from %llu: %s", (unsigned long long)r.first, r.fault);
     free(first);
+}
+
+/* ------------------------------------------------------------------ what was removed with old files */
+
+struct total {
+    const struct pruned *p;
+    uint64_t runs, unread;
+};
+
+static int add_up(void *context, const struct log_line *at) {
+    struct total *t = context;
+    struct record r;
+
+    if (!at->complete)
+        return 0;
+    if (record_parse(at->line, at->len, &r) < 0) {
+        t->unread += !pruned_has(t->p, at, NULL);
+        return 0;
+    }
+    t->runs += !pruned_has(t->p, at, &r);
+    record_done(&r);
+    return 0;
+}
+
+/* Runs that the counters have: removed ones, and those that are there. */
+static struct total all_of(const char *file, struct pruned *p) {
+    struct total t = {.p = p};
+    struct err err = {0};
+
+    if (pruned_read(file, p, &err) < 0 || log_each(file, add_up, &t, &err) < 0)
+        fail_msg("%s", err.message);
+    t.runs += p->sum.all.runs;
+    t.unread += p->sum.no_records;
+    return t;
+}
+
+static void what_is_pruned_stays_in_the_counters(void **state) {
+    const struct place *p = *state;
+    char path[4200], *first = NULL;
+    struct pruned pruned;
+    size_t len = 0;
+
+    rotated_name(p->file, 1, path);
+    for (uint64_t i = 1; i <= 40; i++) {
+        struct runlog *log = open_log(p->file, 4096, 1);
+        write_run(log, "x", NULL);
+        runlog_close(log);
+        if (i == 3) { /* a writer that died */
+            int fd = open(p->file, O_WRONLY | O_APPEND | O_CLOEXEC);
+            assert_true(fd >= 0 && write(fd, "{\"seq\":4", 8) == 8);
+            (void)close(fd);
+        }
+        if (!first && access(path, F_OK) == 0)
+            first = slurp(path, &len);
+        struct total t = all_of(p->file, &pruned);
+        if (t.runs != i || t.unread != (i > 3))
+            fail_msg("%llu runs, %llu unread after %llu", (unsigned long long)t.runs,
+                     (unsigned long long)t.unread, (unsigned long long)i);
+    }
+    assert_true(pruned.file > 2 && pruned.seq > 10);
+    assert_int_equal(pruned.sum.all.of[SHARE_HINTED], pruned.seq); /* each has a hint */
+    assert_int_equal(pruned.sum.all.of[SHARE_FAILED], 0);
+    assert_true(pruned.sum.wall_s > 0.0090 * (double)pruned.seq);
+    assert_string_equal(pruned.sum.cell[0].source, "python");
+    assert_string_equal(pruned.sum.cell[0].outcome, "exited");
+    /* A writer died before it removed a file that is counted: it counts once, also when it goes at last. */
+    assert_non_null(first);
+    spit(path, first, len);
+    struct total t = all_of(p->file, &pruned);
+    assert_int_equal(t.runs, 40);
+    assert_int_equal(t.unread, 1);
+    struct runlog *log = open_log(p->file, 4096, 1);
+    for (int i = 0; i < 10; i++)
+        write_run(log, "x", NULL);
+    runlog_close(log);
+    assert_int_equal(access(path, F_OK), -1);
+    t = all_of(p->file, &pruned);
+    assert_int_equal(t.runs, 50);
+    assert_int_equal(t.unread, 1);
+    free(first);
+}
+
+static void many_that_prune_at_once_count_each_run_once(void **state) {
+    const struct place *p = *state;
+    pid_t pids[4];
+    struct pruned pruned;
+
+    for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
+        pids[i] = fork();
+        assert_true(pids[i] >= 0);
+        if (pids[i] == 0) {
+            struct runlog *log = open_log(p->file, 4096, 1);
+            for (int n = 0; n < 100; n++)
+                write_run(log, "x", NULL);
+            _exit(0);
+        }
+    }
+    for (size_t i = 0; i < ARRAY_LEN(pids); i++) {
+        int status = 0;
+        assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(all_of(p->file, &pruned).runs, 400);
+    assert_true(pruned.seq > 300);
+    struct verify_report r = verify(p->file);
+    if (!r.whole)
+        fail_msg("%s", r.fault);
+}
+
+/* The counters begin anew, in words, and the log goes on as ever. */
+static void counters_that_are_damaged_are_told_of_and_hold_up_no_log(void **state) {
+#define BEFORE "{\"version\":1,\"seq\":9,\"file\":1,\"runs\":"
+#define AFTER                                                                                      \
+    ",\"noRecords\":0,\"wallSeconds\":1.5,\"cpuSeconds\":1,\"timedOut\":0,\"failed\":0,"           \
+    "\"hinted\":0}"
+    static const char good[] =
+        BEFORE "[{\"source\":\"mcp\",\"outcome\":\"lost\",\"runs\":9}]" AFTER;
+    static const char *const bad[] = {
+        "",
+        "{",
+        "[]",
+        "{\"version\":2}",
+        BEFORE "{}" AFTER,
+        BEFORE "[7]" AFTER,
+        BEFORE "[{\"source\":\"mcp\",\"outcome\":\"lost\",\"runs\":-1}]" AFTER,
+        BEFORE "[{\"source\":\"seventeen letters\",\"outcome\":\"lost\",\"runs\":1}]" AFTER,
+        "{\"version\":1,\"seq\":9,\"file\":4294967296,\"runs\":[]" AFTER,
+        BEFORE "[],\"noRecords\":0,\"wallSeconds\":-1,\"cpuSeconds\":1,\"timedOut\":0,"
+               "\"failed\":0,\"hinted\":0}",
+        BEFORE "[],\"noRecords\":0,\"wallSeconds\":1,\"cpuSeconds\":1,\"timedOut\":0,"
+               "\"failed\":0.5,\"hinted\":0}",
+    };
+    const struct place *p = *state;
+    char path[4200], note[256] = "";
+    struct pruned pruned;
+    struct err err = {0};
+
+    (void)snprintf(path, sizeof(path), "%s.pruned", p->file);
+    spit(path, good, strlen(good));
+    assert_int_equal(pruned_read(p->file, &pruned, &err), 0);
+    assert_true(pruned.there && pruned.seq == 9 && pruned.sum.all.runs == 9 &&
+                pruned.sum.wall_s > 1.4);
+    write_runs(p->file, 1); /* the first of a log has nothing before it */
+    assert_int_equal(access(path, F_OK), -1);
+    for (size_t i = 0; i < ARRAY_LEN(bad); i++) {
+        spit(path, bad[i], strlen(bad[i]));
+        err = (struct err){0};
+        if (pruned_read(p->file, &pruned, &err) != -EBADMSG || pruned.there || pruned.seq)
+            fail_msg("%s was taken", bad[i]);
+        assert_non_null(strstr(err.message, "runs.jsonl.pruned is damaged; "));
+    }
+    struct runlog *log = open_log(p->file, 4096, 1);
+    bool told = false;
+    for (int i = 0; i < 20; i++) {
+        write_run(log, "x", note);
+        told = told || strstr(note, ".pruned is damaged");
+    }
+    assert_true(told);
+    assert_int_equal(pruned_read(p->file, &pruned, &err), 0);
+    assert_true(pruned.there);
+    /* Nor does what is not to be removed. */
+    unsigned *numbers = NULL;
+    size_t n = 0;
+    assert_int_equal(rotated_list(p->file, &numbers, &n), 0);
+    rotated_name(p->file, numbers[0], path);
+    free(numbers);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(mkdir(path, 0700), 0);
+    told = false;
+    for (int i = 0; i < 20; i++) {
+        write_run(log, "x", note);
+        told = told || (strstr(note, path) && strstr(note, "is no regular file; move it away"));
+    }
+    runlog_close(log);
+    assert_true(told);
+#undef BEFORE
+#undef AFTER
+}
+
+/* What lies in the place of a file of the log is named, with what to do, and waited for by nobody. */
+static void what_is_no_file_of_the_log_is_named(void **state) {
+    static const struct {
+        const char *end;
+        char kind;
+        const char *words;
+    } cases[] = {
+        {".head", 'p', "is no regular file; move it away"},
+        {".head", 'd', "is no regular file; move it away"},
+        {".head", 'l', "is a symbolic link; move it away"},
+        {".3", 'p', "is no regular file; move it away"},
+        {".3", 'd', "is no regular file; move it away"},
+        {".3", 'l', "is a symbolic link; move it away"},
+        {".4294967295", 'f', "has the last number there is; move the log away"},
+    };
+    const struct place *p = *state;
+
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct runlog_options o = {.target = p->file, .file_bytes = 4096};
+        char path[4200];
+        struct err err = {0};
+        struct runlog *log = NULL;
+
+        (void)snprintf(path, sizeof(path), "%s%s", p->file, cases[i].end);
+        int made = cases[i].kind == 'p'   ? mkfifo(path, 0600)
+                   : cases[i].kind == 'd' ? mkdir(path, 0700)
+                   : cases[i].kind == 'l' ? symlink("/dev/null", path)
+                                          : mknod(path, S_IFREG | 0600, 0);
+        assert_int_equal(made, 0);
+        (void)alarm(20);
+        int r = runlog_open(&o, &log, &err);
+        const struct runlog_run run = {.source = "run", .facts = facts_usual};
+        for (int n = 0; r == 0 && n < 20; n++)
+            r = runlog_write(log, &run, NULL, &err);
+        runlog_close(log);
+        if (r == 0 || !strstr(err.message, path) || !strstr(err.message, cases[i].words))
+            fail_msg("%s, %c: %s", cases[i].end, cases[i].kind, err.message);
+        struct verify_report report;
+        err = (struct err){0};
+        r = runlog_verify(p->file, &report, &err);
+        if (cases[i].kind != 'f' && (r == 0 || !strstr(err.message, path)))
+            fail_msg("%s, %c: %s", cases[i].end, cases[i].kind, err.message);
+        (void)alarm(0);
+        assert_int_equal(remove(path), 0);
+        (void)unlink(p->file);
+        (void)snprintf(path, sizeof(path), "%s.head", p->file);
+        (void)unlink(path);
+    }
 }
 
 static void a_line_longer_than_any_is_passed_over_and_told(void **state) {
@@ -916,6 +1184,23 @@ static void flags_are_taken_or_refused_in_words(void **unused) {
     r.source = "mcp";
     r.time_ms -= 3600001;
     assert_false(asked_wants(&a, &r));
+    assert_true(asked_filters(&a));
+    static const char *const narrow[] = {"--since=1h", "--until=1h",   "--failed",
+                                         "--id=1",     "--source=run", "--outcome=lost"};
+    for (size_t i = 0; i < ARRAY_LEN(narrow); i++) {
+        assert_int_equal(ASK(&a, NULL, "--log=/x", narrow[i]), 0);
+        assert_true(asked_filters(&a));
+    }
+    assert_int_equal(ASK(&a, NULL, "--log=/x", "--prometheus", "--json", "-n", "5"), 0);
+    assert_false(asked_filters(&a));
+}
+
+static void runs_are_found_by_every_way_in_which_they_end(void **unused) {
+    (void)unused;
+    for (int i = 0; i <= MAYFLY_SETUP_FAILED; i++)
+        assert_string_equal(asked_outcomes[i], mayfly_outcome_name((enum mayfly_outcome)i));
+    assert_string_equal(asked_outcomes[MAYFLY_SETUP_FAILED + 1], "lost");
+    assert_null(asked_outcomes[MAYFLY_SETUP_FAILED + 2]);
 }
 
 static void times_are_read_as_they_are_written(void **unused) {
@@ -946,6 +1231,8 @@ int main(void) {
         IN_PLACE(a_line_has_the_run_and_nothing_that_it_printed),
         cmocka_unit_test(code_is_logged_as_far_as_it_is_to_be),
         IN_PLACE(a_line_is_bounded_whatever_the_run_was),
+        IN_PLACE(lines_of_others_show),
+        IN_PLACE(whatever_bytes_the_code_has_it_is_a_record),
         IN_PLACE(every_change_shows),
         IN_PLACE(a_line_without_an_end_is_mended_by_the_next),
         IN_PLACE(writers_that_are_killed_leave_a_whole_log),
@@ -953,6 +1240,10 @@ int main(void) {
         IN_PLACE(what_is_pruned_is_written_off_and_what_is_taken_is_not),
         IN_PLACE(a_rotation_that_was_cut_short_is_gone_on_with),
         IN_PLACE(a_file_that_was_written_off_and_is_still_there_does_no_harm),
+        IN_PLACE(what_is_pruned_stays_in_the_counters),
+        IN_PLACE(many_that_prune_at_once_count_each_run_once),
+        IN_PLACE(counters_that_are_damaged_are_told_of_and_hold_up_no_log),
+        IN_PLACE(what_is_no_file_of_the_log_is_named),
         IN_PLACE(a_line_longer_than_any_is_passed_over_and_told),
         IN_PLACE(a_writer_that_was_stopped_does_not_hold_the_others_for_ever),
         IN_PLACE(a_log_that_cannot_be_written_is_told_before_and_nothing_is_made),
@@ -962,6 +1253,7 @@ int main(void) {
         cmocka_unit_test(sums_are_shown_by_the_hour),
         cmocka_unit_test(counters_are_in_prometheus_format),
         cmocka_unit_test(flags_are_taken_or_refused_in_words),
+        cmocka_unit_test(runs_are_found_by_every_way_in_which_they_end),
         cmocka_unit_test(times_are_read_as_they_are_written),
     };
 

@@ -157,6 +157,28 @@ static void repaired_noise_is_valid_and_fits(void **state) {
     }
 }
 
+static void half_a_character_in_json_is_repaired(void **state) {
+    static const struct {
+        const char *in, *out;
+    } cases[] = {
+        {"\\ud83d\\ude00 \\uD83D\\uDE00", "\\ud83d\\ude00 \\uD83D\\uDE00"},
+        {"\\ud83d", "\\ufffd"},
+        {"\\ude00\\ud83d", "\\ufffd\\ufffd"},
+        {"\\ud83d\\ud83d\\ude00", "\\ufffd\\ud83d\\ude00"},
+        {"\\\\ud83d \\n\\u0041", "\\\\ud83d \\n\\u0041"},
+        {"\\ud83", "\\ud83"},
+        {"\\", "\\"},
+        {"\xff\\ud800", "\xef\xbf\xbd\\ufffd"},
+    };
+    char out[200];
+
+    (void)state;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        out[utf8_repair_json(cases[i].in, strlen(cases[i].in), out)] = '\0';
+        assert_string_equal(out, cases[i].out);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_code_point_but_surrogates_is_valid),
@@ -164,6 +186,7 @@ int main(void) {
         cmocka_unit_test(a_bad_byte_is_found_at_every_place),
         cmocka_unit_test(each_maximal_subpart_becomes_one_replacement),
         cmocka_unit_test(repaired_noise_is_valid_and_fits),
+        cmocka_unit_test(half_a_character_in_json_is_repaired),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
