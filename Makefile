@@ -50,9 +50,10 @@ LIB_OBJ  := $(call obj,$(filter-out %/seccomp_mkfilter.c,$(wildcard \
               $(addprefix src/,$(addsuffix /*.c,base linux policy plan control box image lib)))))
 JSON_OBJ := $(call obj,$(wildcard src/json/*.c))
 CLI_OBJ  := $(call obj,$(wildcard src/cli/*.c))
-# The lab's build differs in one object: the table of fields, which there has --without CONTROL. Not installed.
-LAB_OBJ  := $(call obj,$(wildcard src/lab/*.c))
+# The lab's builds differ in one object: the table of fields, which there has --without CONTROL.
+LAB_OBJ  := $(call obj,$(filter-out %/main.c,$(wildcard src/lab/*.c)))
 LAB_FIELDS := $(B)/obj/lab/policy_fields.o
+LAB_LIBS := -lcrypto
 # What writes image stores and speaks to networks: a program of its own, so that mayfly links none of its libraries.
 FETCH_OBJ := $(call obj,$(filter-out %main.c,$(wildcard src/fetch/*.c src/build/*.c)))
 # Where ISA-L is, gzip is undone by it, some times as fast as by zlib.
@@ -72,9 +73,9 @@ AGENT_OBJ := $(call obj,$(filter-out %/main.c,$(wildcard src/agent/*.c)))
 AGENT_HTTP := $(call obj,src/fetch/http.c src/fetch/retry.c)
 AGENT_LIBS := -lcurl -lcrypto
 # Programs that mayfly starts itself, for LIBEXECDIR/mayfly: $(B)/NAME, with a rule each.
-HELPERS  := $(DELEGATE) $(B)/mayfly-fetch $(B)/mayfly-unpack $(B)/mayfly-mcp $(B)/mayfly-agent $(B)/mayfly-log
+HELPERS  := $(DELEGATE) $(B)/mayfly-fetch $(B)/mayfly-unpack $(B)/mayfly-mcp $(B)/mayfly-agent $(B)/mayfly-log $(B)/mayfly-lab
 OBJCOPY  ?= objcopy
-SUITES   := unit golden fault live images mcp agent package
+SUITES   := unit golden fault live images mcp agent lab package
 TEST_SRC := $(wildcard $(SUITES:%=tests/%/test_*.c))
 TESTS    := $(TEST_SRC:%.c=$(B)/%)
 TEST_AUX := $(call obj,$(filter-out $(TEST_SRC),$(wildcard tests/*.c $(SUITES:%=tests/%/*.c))))
@@ -83,8 +84,8 @@ FUZZ_OBJ := $(call obj,$(wildcard tests/fuzz/*.c))
 FUZZ_SHARED := $(filter-out $(B)/obj/tests/fuzz/fuzz_%,$(FUZZ_OBJ))
 FUZZERS  := $(patsubst tests/fuzz/fuzz_%.c,$(B)/bin/%,$(wildcard tests/fuzz/fuzz_*.c))
 
-.PHONY: FORCE all run test bench bench-images unit golden fault live images mcp agent package hosts tests lint format asan fuzz coverage \
-        unit-programs install uninstall dist deb base cpython stress rootfs deps help clean distclean
+.PHONY: FORCE all run test bench bench-images unit golden fault live images mcp agent lab package hosts tests lint format asan fuzz coverage \
+        unit-programs install uninstall dist deb base cpython stress lab-matrix rootfs deps help clean distclean
 .DELETE_ON_ERROR:
 
 all: $(B)/mayfly $(B)/public/libmayfly.a $(B)/libmayfly.so.0 $(HELPERS) ## build the program and the library (default)
@@ -105,13 +106,14 @@ export CODE
 
 test: ## build all and run every test, on every kind of host that this machine can be
 	@scripts/deps.sh build test package
-	@scripts/mcp-clients.sh build/mcp-clients || echo "without them no other program's MCP client is tried" >&2
+	@scripts/npm-tree.sh tests/mcp/clients build/mcp-clients || echo "without them no other program's MCP client is tried" >&2
+	@{ command -v chromium >/dev/null || scripts/deps.sh browser; } && scripts/npm-tree.sh tests/lab/browser build/lab-browser || echo "without it the lab's page is tried in no browser" >&2
 	@scripts/deps.sh fuzz || echo "without them what fuzzing found is replayed, and nothing is looked for" >&2
 	@$(MAKE) --no-print-directory -j"$$(nproc)" all tests
 	@$(MAKE) --no-print-directory rootfs base
-	@scripts/test.sh unit golden fault fuzz live images mcp agent package hosts
+	@scripts/test.sh unit golden fault fuzz live images mcp agent lab package hosts
 
-unit golden fault live images mcp agent hosts: tests rootfs ## one suite of the tests
+unit golden fault live images mcp agent lab hosts: tests rootfs ## one suite of the tests
 	@scripts/test.sh $@
 
 bench: $(B)/bench $(B)/mayfly rootfs ## what a run costs, beside the bare program and every peer installed; BENCH='--rounds 500 --json FILE'
@@ -152,6 +154,10 @@ cpython: $(B)/mayfly rootfs ## run CPython's own test suite in the box and bare,
 
 stress: $(B)/mayfly rootfs ## run stress-ng's stressors in boxes, and look whether the host is as before
 	@scripts/stress.sh
+
+lab-matrix: $(B)/mayfly $(HELPERS) rootfs ## try every probe, here and in the user-mode kernel, and write the matrices that the tests compare with
+	@scripts/deps.sh build test
+	@B='$(B)' scripts/lab-matrix.sh $(LAB)
 
 deps: ## install what is missing of the packages that building and testing need
 	@scripts/deps.sh build test package fuzz
@@ -194,7 +200,7 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z ]*:.*## / { printf "  make %-32s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 clean: ## remove what was built, but for the rootfs, suites, downloads and the bare Debian
-	rm -rf $(filter-out build/rootfs build/rootfs.lock build/debs build/base.tar% build/cpython build/stress build/systemd build/mcp-clients,$(wildcard build/*))
+	rm -rf $(filter-out build/rootfs build/rootfs.lock build/debs build/base.tar% build/cpython build/stress build/systemd build/mcp-clients build/lab-browser,$(wildcard build/*))
 
 distclean: ## remove all of build/
 	rm -rf build
@@ -265,6 +271,16 @@ $(B)/gen/%.inc: src/tool/%
 	$(call says,GEN) od -An -v -tu1 $< | sed 's/ *\([0-9][0-9]*\)/\1,/g' > $@
 $(call obj,src/tool/toolbox.c): | $(B)/gen/result_schema.json.inc $(B)/gen/probe.py.inc
 
+# The lab's page, and the hashes by which its own policy knows its style and script.
+$(B)/gen/page.%.inc: src/lab/html/page.%
+	@mkdir -p $(@D)
+	$(call says,GEN) od -An -v -tu1 $< | sed 's/ *\([0-9][0-9]*\)/\1,/g' > $@
+$(B)/gen/page.%.hash.inc: src/lab/html/page.%
+	@mkdir -p $(@D)
+	$(call says,GEN) sha256sum < $< | cut -c-64 | tr a-f A-F | basenc --base16 -d | base64 -w0 | \
+	    od -An -v -tu1 | sed 's/ *\([0-9][0-9]*\)/\1,/g' > $@
+$(call obj,src/lab/report_html.c): $(patsubst %,$(B)/gen/page.%.inc,html css js css.hash js.hash)
+
 $(B)/libmcp_test.a: $(MCP_OBJ)
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
@@ -292,7 +308,7 @@ $(B)/libmayfly.so.0: $(LIB_OBJ) src/lib/libmayfly.map
 $(B)/libmayfly_test.a: $(LIB_OBJ) $(JSON_OBJ) $(filter-out %/main.o,$(CLI_OBJ)) $(if $(filter fuzzer,$(SAN)),,$(TEST_AUX))
 	$(call says,AR) rm -f $@ && $(AR) rcsD $@ $^
 
-$(filter-out %/test_probes %/test_attacks %/test_fuzz_replay %/test_runlog $(B)/tests/images/% $(B)/tests/mcp/% $(B)/tests/agent/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
+$(filter-out %/test_probes %/test_attacks %/test_fuzz_replay %/test_runlog $(B)/tests/images/% $(B)/tests/mcp/% $(B)/tests/agent/% $(B)/tests/lab/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
 
@@ -321,10 +337,10 @@ $(filter $(B)/tests/agent/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(B)/lib
 	@mkdir -p $(@D)
 	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS) $(FETCH_LIBS)
 
-tests: $(TESTS) $(B)/mayfly $(B)/mayfly-lab $(HELPERS)
+tests: $(TESTS) $(B)/mayfly $(B)/mayfly-without $(HELPERS)
 	@:
 
-$(B)/bench: $(B)/obj/tests/bench/bench.o $(B)/libmayfly_test.a
+$(B)/bench: $(B)/obj/tests/bench/bench.o $(call obj,src/lab/rows.c) $(B)/libmayfly_test.a
 	$(call says,LINK) $(CC) $(PIE) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
 $(LAB_FIELDS): src/policy/policy_fields.c $(B)/flags
@@ -339,13 +355,32 @@ $(LAB_HELPER): $(wildcard src/lab/payload/*.[ch]) $(B)/flags
 $(call obj,src/lab/payload.c): src/lab/payload/lab.py $(LAB_HELPER)
 $(call obj,src/lab/payload.c): private CPPFLAGS += -DLAB_HELPER='"$(LAB_HELPER)"'
 
+# What `mayfly lab explain` says: its pages and the payloads' source, each as the bytes of an array; and where in the
+# source each control is planned and read back.
+LAB_TEXTS := $(wildcard src/lab/pages/*.txt src/lab/payload/*.c)
+$(B)/gen/lab_texts.inc: $(LAB_TEXTS) $(B)/flags
+	@mkdir -p $(@D)
+	$(call says,GEN) for file in $(LAB_TEXTS); do echo "{\"$${file##*/}\", (const unsigned char[]){"; \
+	    od -An -v -tu1 $$file | sed 's/ *\([0-9][0-9]*\)/\1,/g'; echo '0}},'; done > $@
+$(B)/gen/lab_sources.inc: src/lab/sources.awk $(wildcard src/control/*.c)
+	@mkdir -p $(@D)
+	$(call says,GEN) awk -f $^ > $@
+$(call obj,src/lab/texts.c): $(B)/gen/lab_texts.inc $(B)/gen/lab_sources.inc
+
 # The object is named first, so the archive's is not taken.
-$(B)/mayfly-lab: $(LAB_FIELDS) $(CLI_OBJ) $(JSON_OBJ) $(B)/libmayfly.a
+$(B)/mayfly-lab: $(call obj,src/lab/main.c) $(LAB_FIELDS) $(LAB_OBJ) $(JSON_OBJ) $(B)/libmayfly.a
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ $(LAB_LIBS) $(LIBS)
+
+# mayfly itself with --without, for the tests and for who wants to see for himself; not installed.
+$(B)/mayfly-without: $(LAB_FIELDS) $(CLI_OBJ) $(JSON_OBJ) $(B)/libmayfly.a
 	$(call says,LINK) $(CC) $(PIE) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
 
-$(B)/tests/live/test_probes $(B)/tests/golden/test_attacks: $(B)/tests/%: $(B)/obj/tests/%.o $(LAB_FIELDS) $(LAB_OBJ) $(B)/libmayfly_test.a
+$(filter %/test_probes %/test_attacks $(B)/tests/lab/%,$(TESTS)): $(B)/tests/%: $(B)/obj/tests/%.o $(LAB_FIELDS) $(LAB_OBJ) $(B)/libmayfly_test.a
 	@mkdir -p $(@D)
-	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LIBS)
+	$(call says,LINK) $(CC) -pie $(ALL_LDFLAGS) -o $@ $^ -lcmocka $(LAB_LIBS) $(LIBS)
+
+# Its controls can be made to do nothing.
+$(B)/tests/lab/test_broken: private ALL_LDFLAGS += -Wl,--wrap=controls_plan
 
 # Other flags or another compiler: all is compiled again.
 BUILT_WITH = $(CC) $(filter-out -Werror,$(ALL_CFLAGS)) $(ALL_LDFLAGS) $(LIBC)
@@ -366,7 +401,7 @@ $(FILTER): src/control/seccomp_default.json $(B)/mkfilter
 	@mkdir -p $(@D)
 	$(call says,FILTER) $(B)/mkfilter $< > $@
 
-OTHERS := $(B)/obj/tests/bench/bench.o $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(FETCH_OBJ) $(RUNLOG_OBJ) $(LOG_OBJ) $(MCP_OBJ) $(call obj,src/mcp/main.c) $(AGENT_OBJ) $(call obj,src/agent/main.c) $(TEST_AUX) $(FUZZ_OBJ) $(call obj,$(TEST_SRC)))
+OTHERS := $(B)/obj/tests/bench/bench.o $(filter-out $(MKFILTER),$(LIB_OBJ) $(JSON_OBJ) $(CLI_OBJ) $(LAB_OBJ) $(call obj,src/lab/main.c) $(FETCH_OBJ) $(RUNLOG_OBJ) $(LOG_OBJ) $(MCP_OBJ) $(call obj,src/mcp/main.c) $(AGENT_OBJ) $(call obj,src/agent/main.c) $(TEST_AUX) $(FUZZ_OBJ) $(call obj,$(TEST_SRC)))
 $(OTHERS) $(if $(filter musl,$(LIBC)),$(call MUSL_OBJ,$(LIB_OBJ))): | $(FILTER)
 
 -include $(shell find $(B)/obj $(B)/musl -name '*.d' 2>/dev/null)

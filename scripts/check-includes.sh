@@ -28,18 +28,19 @@ declare -A may=(
     # What a Dockerfile makes is put into a store as fetch does, and its RUN is a box as any program's. Of lib it
     # has the function that knows users by name, and what only a build's boxes may be given.
     [build]="fetch image lib linux mayfly.h"
-    [lab]="json mayfly.h"
+    # What the probes see with a control off is more than the public interface tells: rows, what was read back.
+    [lab]="lib box control plan policy linux json mayfly.h"
     # The run log knows results as JSON only, so it is the same for every program that logs.
     [runlog]=""
     [log]="runlog"
 )
 # Headers that only the files matching the pattern may include.
 declare -A only=(
-    ["<jansson.h>"]='^src/(policy/[a-z_]*_json|json/[a-z_]*|image/[a-z_]*|fetch/[a-z_]*|build/[a-z_]*|tool/[a-z_]*|mcp/[a-z_]*|agent/[a-z_]*|runlog/[a-z_]*|log/[a-z_]*)\.[ch]$'
+    ["<jansson.h>"]='^src/(policy/[a-z_]*_json|json/[a-z_]*|image/[a-z_]*|fetch/[a-z_]*|build/[a-z_]*|tool/[a-z_]*|mcp/[a-z_]*|agent/[a-z_]*|runlog/[a-z_]*|log/[a-z_]*|lab/[a-z_]*)\.[ch]$'
     ["<microhttpd.h>"]='^src/mcp/http'
     ["<curl/curl.h>"]='^src/fetch/http\.c$'
     ["<archive.h>"]='^src/(fetch|build)/'
-    ["<openssl/evp.h>"]='^src/((fetch|build)/|runlog/record\.c$)'
+    ["<openssl/evp.h>"]='^src/((fetch|build)/|(runlog/record|lab/hostile)\.c$)'
     ["<systemd/sd-bus.h>"]='^src/delegate/delegate\.c$'
     ["<seccomp.h>"]='^src/(control/seccomp_compile|fetch/confine)\.c$'
 )

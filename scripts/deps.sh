@@ -5,16 +5,17 @@
 # a password. Otherwise the one command that helps is printed, and the status is 1. With nothing
 # missing this takes some milliseconds and touches nothing.
 #
-# Usage: scripts/deps.sh SET...      sets: build, test, package, lint, fuzz, npm
+# Usage: scripts/deps.sh SET...      sets: build, test, package, lint, fuzz, npm, browser
 # shellcheck disable=SC2034,SC2086 # sets are looked up by name, and are lists of words
 set -euo pipefail
 
 # The rootfs needs no set of its own: rootfs/build.sh gets by on apt, dpkg and tar.
 build="gcc libarchive-dev libc6-dev libcurl4-openssl-dev libjansson-dev libmicrohttpd-dev libseccomp-dev libssl-dev musl-dev"
-test="buildah bzip2 curl gcc iproute2 libc6-dev libcmocka-dev libsystemd-dev openssl python3 skopeo strace uidmap umoci user-mode-linux xz-utils zstd"
+test="bubblewrap buildah bzip2 curl gcc iproute2 libc6-dev libcmocka-dev libsystemd-dev openssl procps python3 runc skopeo strace uidmap umoci user-mode-linux xz-utils zstd"
 package="binutils dpkg-dev g++ mmdebstrap pkg-config"
 fuzz="clang libclang-rt-dev"
 npm="npm" # where it is not there from elsewhere
+browser="chromium"
 lint="clang clang-format clang-tidy cppcheck mandoc shellcheck"
 
 # Optional where Debian has it: what undoes gzip some times as fast.
@@ -30,7 +31,7 @@ esac
 wanted=
 for set in "$@"; do
     case $set in
-        build | test | package | lint | fuzz | npm) wanted+=" ${!set}" ;;
+        build | test | package | lint | fuzz | npm | browser) wanted+=" ${!set}" ;;
         *) echo "deps: no set called $set" >&2 && exit 2 ;;
     esac
 done

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.." || exit
 
 mapfile -t sources < <(find src tests -name '*.c' | sort)
 mapfile -t files < <(find include src tests -name '*.[ch]' | sort)
-mapfile -t scripts < <(grep -rlE "^#!/bin/(ba)?sh" .ci rootfs scripts tests/hosts tests/agent tests/examples tests/images tests/mcp tests/package | sort)
+mapfile -t scripts < <(grep -rlE "^#!/bin/(ba)?sh" .ci rootfs scripts tests/hosts tests/agent tests/examples tests/images tests/lab tests/mcp tests/package | sort)
 scripts+=(packaging/completion/mayfly.bash)
 jobs=$(nproc)
 flags=()

@@ -13,7 +13,7 @@
 #                         with a delegated subtree, as a user without; and, on a Debian that
 #                         systemd has booted, as two users who are logged in
 #
-# MAYFLY_MUST_RUN=root,userns,cgroup1,cgroup2,npm names what must not be skipped: where a laptop may
+# MAYFLY_MUST_RUN=root,userns,cgroup1,cgroup2,npm,browser names what must not be skipped: where a laptop may
 # lack a kind of host, in CI its absence is a failure. The tests read the variable as well, less
 # what the host that they run on is not.
 #
@@ -202,7 +202,7 @@ for suite in "$@"; do
     case $suite in
         unit | golden | fault | package) on "$suite" "$suite" "root userns" ;;
         images) images ;;
-        mcp | agent) on "$suite" "$suite" "root userns npm" ;;
+        mcp | agent | lab) on "$suite" "$suite" "root userns npm browser" ;;
         live) live ;;
         fuzz) begin fuzz ;; # from here on: faults count the milliseconds until all is gone
         hosts) ;;

@@ -5,7 +5,7 @@
 
 _mayfly() {
     local cur=${COMP_WORDS[COMP_CWORD]} prev='' flag='' command='' i word at
-    local commands='python run plan pull images import build export inspect rmi prune mcp agent doctor log gc version help'
+    local commands='python run plan pull images import build export inspect rmi prune mcp agent doctor lab log gc version help'
     local with_file='--policy --env-file'
     local with_dir='--rootfs --cgroup-parent --store --out'
     local with_path='--volume -v --mount --file'
@@ -84,6 +84,7 @@ _mayfly() {
                 prune) mapfile -t COMPREPLY < <(compgen -W '--force -f --json --store --help' -- "$cur") && return ;;
                 doctor) mapfile -t COMPREPLY < <(compgen -W '--verbose --json --help' -- "$cur") && return ;;
                 log) mapfile -t COMPREPLY < <(compgen -W 'verify --log --follow -f --lines -n --since --until --failed --outcome --source --id --json --stats --prometheus --help' -- "$cur") && return ;;
+                lab) _mayfly_lab "$prev" "$cur" && return ;;
                 gc) mapfile -t COMPREPLY < <(compgen -W '--all --json --help' -- "$cur") && return ;;
                 *) mapfile -t COMPREPLY < <(compgen -W '--help' -- "$cur") && return ;;
             esac
@@ -98,6 +99,22 @@ _mayfly() {
             fi
             ;;
     esac
+}
+
+# What mayfly lab takes, and the names that are known.
+_mayfly_lab() {
+    local words='explain trace --probe --family --control --lacks --check --json --html --markdown --from --with --where --jobs --rootfs --no-price --quiet --help'
+    case $1 in
+        --json | --html | --markdown | --from) compopt -o default 2>/dev/null
+            return 0 ;;
+        --rootfs) mapfile -t COMPREPLY < <(compgen -d -- "$2") && return ;;
+        --where) words='box kernel host' ;;
+        --with) words='bwrap crun runc runsc podman docker firejail' ;;
+        --family) words='files proc exec namespaces calls sockets processes resources leaks host' ;;
+        --control | --lacks) words='memory cpu pids deadline user pid ipc uts cgroupns net mount proc dev tmp binds session rlimits env fds identity caps nonewprivs landlock seccomp capture' ;;
+        --probe | --jobs) words='' ;;
+    esac
+    mapfile -t COMPREPLY < <(compgen -W "$words" -- "$2")
 }
 
 # Flags, or files.

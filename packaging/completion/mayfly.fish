@@ -2,7 +2,7 @@
 #
 # tests/package/test_manual.c compares the flags with the program's own table.
 
-set -l commands python run plan pull images import build export inspect rmi prune mcp agent doctor log gc version help
+set -l commands python run plan pull images import build export inspect rmi prune mcp agent doctor lab log gc version help
 set -l runs '__fish_seen_subcommand_from python run mcp agent'
 
 complete -c mayfly -f
@@ -21,17 +21,34 @@ complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a prune -d 'R
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a mcp -d 'Offer boxes to language models'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a agent -d 'Have a language model answer by code'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a doctor -d 'Say what this host can put in force'
+complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a lab -d 'Show what each control really stops'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a log -d 'Show the run log'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a gc -d 'Collect what killed runs left behind'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a version -d 'Print the version'
 complete -c mayfly -n "not __fish_seen_subcommand_from $commands" -a help -d 'The flags of a command'
 complete -c mayfly -n '__fish_seen_subcommand_from plan; and not __fish_seen_subcommand_from python run' -a 'python run'
-complete -c mayfly -n '__fish_seen_subcommand_from help' -a "python run plan pull images import build export inspect rmi prune mcp agent doctor log gc version"
+complete -c mayfly -n '__fish_seen_subcommand_from help' -a "python run plan pull images import build export inspect rmi prune mcp agent doctor lab log gc version"
 complete -c mayfly -s h -l help -d 'The flags, with their defaults'
 complete -c mayfly -n '__fish_seen_subcommand_from doctor gc python run' -l json -d 'Print JSON'
 complete -c mayfly -n '__fish_seen_subcommand_from doctor' -l verbose -d 'Say it of what is in order too'
 complete -c mayfly -n '__fish_seen_subcommand_from gc' -l all -d 'Look through the whole cgroup tree'
 
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -a 'explain trace' -d 'Tell of a control or probe; show a box being built'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l probe -x -d 'These probes only'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l family -x -a 'files proc exec namespaces calls sockets processes resources leaks host' -d 'The probes of these families'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l control -x -a 'memory cpu pids deadline user pid ipc uts cgroupns net mount proc dev tmp binds session rlimits env fds identity caps nonewprivs landlock seccomp capture' -d 'These controls only'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l lacks -x -a 'memory cpu pids deadline user pid ipc uts cgroupns net mount proc dev tmp binds session rlimits env fds identity caps nonewprivs landlock seccomp capture' -d 'Only what gets through without these'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l check -d 'Exit with 1 where something is not as the table says'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l json -r -F -d 'All that was found, as JSON'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l html -r -F -d 'A page that needs no network'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l markdown -r -F -d 'Tables for a text'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l from -r -F -d 'Show what was saved'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l with -x -a 'bwrap crun runc runsc podman docker firejail' -d 'The same probes inside these'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l where -x -a 'box kernel host' -d 'Where it is tried (box)'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l jobs -x -d 'Attempts at a time'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l rootfs -x -a '(__fish_complete_directories)' -d 'What boxes are made of'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l no-price -d 'Do not measure costs'
+complete -c mayfly -n '__fish_seen_subcommand_from lab' -l quiet -d 'No progress'
 complete -c mayfly -n '__fish_seen_subcommand_from log' -a verify -d 'Whether it is whole'
 complete -c mayfly -n '__fish_seen_subcommand_from log' -l log -r -F -d 'The log'
 complete -c mayfly -n '__fish_seen_subcommand_from log' -s f -l follow -d 'Go on as records come'

@@ -82,6 +82,7 @@ _mayfly_images() {
 _mayfly() {
     local -a commands
     local curcontext=$curcontext state line
+    local controls='memory cpu pids deadline user pid ipc uts cgroupns net mount proc dev tmp binds session rlimits env fds identity caps nonewprivs landlock seccomp capture'
     commands=(
         'python:run Python code in a fresh box'
         'run:run a command in a fresh box'
@@ -97,6 +98,7 @@ _mayfly() {
         'mcp:offer boxes to language models'
         'agent:have a language model answer by code'
         'doctor:say what this host can put in force'
+        'lab:show what each control really stops'
         'log:show the run log'
         'gc:collect what killed runs left behind'
         'version:print the version'
@@ -165,6 +167,17 @@ _mayfly() {
                     '--source=[who asked]:source:(run python mcp agent)' '--id=[that run]:id:' \
                     '--json[print JSON]' '--stats[rates by the hour]' '--prometheus[counters]' \
                     '(- *)'{-h,--help}'[help]' '1:what:(verify)' ;;
+                lab) _arguments '--probe=[these probes only]:ids:' \
+                    '--family=[the probes of these families]:names:_values -s , family files proc exec namespaces calls sockets processes resources leaks host' \
+                    "--control=[these controls only]:names:_values -s , control $controls" \
+                    "--lacks=-[only what gets through without these]::names:_values -s , control $controls" \
+                    '--check[exit with 1 where something is not as the table says]' \
+                    '--json=-[all that was found, as JSON]::file:_files' '--html=[a page that needs no network]:file:_files' \
+                    '--markdown=[tables for a text]:file:_files' '--from=[show what was saved]:file:_files' \
+                    '--with=[the same probes inside these]:names:_values -s , peer bwrap crun runc runsc podman docker firejail' \
+                    '--where=[where it is tried]:place (box):(box kernel host)' '--jobs=[attempts at a time]:number:' \
+                    '--rootfs=[what boxes are made of]:directory:_files -/' '--no-price[do not measure costs]' \
+                    '--quiet[no progress]' '(- *)'{-h,--help}'[help]' '1:what:(explain trace)' ;;
                 gc) _arguments '--all[look through the whole cgroup tree]' '--json[print JSON]' \
                     '(- *)'{-h,--help}'[help]' ;;
                 help) ((CURRENT == 2)) && _describe command commands ;;

@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "base/units.h"
 #include "base/utf8.h"
-#include "tool/signals.h"
+#include "base/signals.h"
 #include "tool/toolbox.h"
 
 #include "base/banned.h"
@@ -350,7 +350,7 @@ static int make_tools(const struct options *o, struct toolbox **ret, struct err 
     if (r < 0)
         return take_error(&error, err);
     size_t secret = key_secret(o->key);
-    if (secret && settings.text.len &&
+    if (o->key && secret && settings.text.len &&
         memmem(settings.text.data, settings.text.len, o->key, secret)) {
         settings_done(&settings);
         return usage(err, "leave it out of the flags and the policy",

@@ -33,8 +33,8 @@ void key_blot_json(json_t *value, const char *key) {
     const char *name;
     size_t i;
 
-    json_array_foreach(value, i, part) key_blot_json(part, key);
-    json_object_foreach(value, name, part) key_blot_json(part, key);
+    json_array_foreach(value, i, part) { key_blot_json(part, key); }
+    json_object_foreach(value, name, part) { key_blot_json(part, key); }
     size_t len = json_string_length(value);
     char *text = json_is_string(value) && key_secret(key) ? malloc(len + 1) : NULL;
     if (!text)
@@ -246,7 +246,7 @@ int turn_add_whole(struct turn *t, const char *json, size_t len, struct err *err
 
 static bool is_taken(const struct turn *t, size_t n, const char *id) {
     for (size_t i = 0; id && i < n; i++)
-        if (strcmp(t->calls[i].id, id) == 0)
+        if (t->calls[i].id && strcmp(t->calls[i].id, id) == 0)
             return true;
     return false;
 }

@@ -114,7 +114,7 @@ static void repair_surrogates(char *text, size_t len) {
             continue;
         }
         if (is_high(code) || is_low(code))
-            memcpy(text + i + 2, "fffd", 4);
+            memcpy(text + i + 2, (const char[]){'f', 'f', 'f', 'd'}, 4);
         i += code >= 0 ? 6 : text[i] == '\\' ? 2 : 1;
     }
 }

@@ -192,7 +192,7 @@ static int run_host_stage(struct box *box, enum stage stage) {
         uint64_t begin_ns = box->ctx.trace ? now_ns() : 0;
         int r = op_run_host(op, &box->ctx, &box->failure);
         if (box->ctx.trace)
-            box->ctx.trace[i] = (struct op_trace){begin_ns, now_ns()};
+            box->ctx.trace[i] = (struct op_trace){begin_ns, now_ns(), r, 0};
         if (r < 0) {
             row_failed(box, (int32_t)i, r, box->ctx.step);
             return r;
@@ -280,11 +280,12 @@ static int clone_init(struct box *box) {
     pid_t pid = sys_clone3(&args, sizeof(args));
     if (pid == 0)
         inside_main(plan, &box->ctx, box->evidence);
+    int code = pid < 0 ? -errno : 0;
     for (size_t i = 0; box->ctx.trace && i < plan->n_ops; i++)
         if (plan->ops[i].kind == OP_NAMESPACE) /* one call for all of them */
-            box->ctx.trace[i] = (struct op_trace){begin_ns, now_ns()};
+            box->ctx.trace[i] = (struct op_trace){begin_ns, now_ns(), code, 0};
     if (pid < 0)
-        return clone_failed(box, -errno, user_row);
+        return clone_failed(box, code, user_row);
     box->ctx.init = pid;
     return 0;
 }
@@ -378,9 +379,7 @@ static int run_outside_stage(struct box *box) {
 static int build(struct box *box, const struct box_input *rush) {
     struct msg mapped = {.kind = MSG_MAPPED};
 
-    if (box->plan->policy->trace &&
-        !(box->ctx.trace = shared_memory(box->plan->n_ops * sizeof(struct op_trace))))
-        return err_oom(&box->failure);
+    box->ctx.trace = rush ? rush->trace : NULL;
     int r = run_host_stage(box, STAGE_HOST);
 
     if (r < 0)
@@ -585,8 +584,6 @@ void box_close(struct box *box) {
     fd_close(&box->ctx.userns_fd);
     if (box->evidence)
         (void)munmap(box->evidence, sizeof(*box->evidence));
-    if (box->ctx.trace)
-        (void)munmap(box->ctx.trace, box->plan->n_ops * sizeof(struct op_trace));
     struct arena arena = box->arena;
     arena_done(&arena);
 }

@@ -48,6 +48,9 @@ struct box_input {
     int stdin_fd;             /* -1: none */
     int stdout_fd, stderr_fd; /* -1: only kept */
     int cancel_fd;            /* -1: none */
+    /* With `rush`: by row of the plan, in memory that the caller shares with its children; NULL: nobody measures. The
+     * caller's, so that it still tells of a box that could not be built. */
+    struct op_trace *trace;
 };
 /* Builds and parks a box. With `rush`, what to run it with, it is not parked: GO is on its way before the box is built,
  * which saves two wake-ups; box_start is not called. On failure everything is released. */

@@ -123,11 +123,13 @@ static int op_shed_host(struct op_ctx *ctx) {
 
 /* ------------------------------------------------------------------ the payload's process */
 
-static int op_session(struct op_ctx *ctx) {
+static int op_session(const struct op *op, struct op_ctx *ctx) {
     sigset_t none;
 
     if (setsid() < 0)
         return op_check(ctx, -1, "setsid");
+    if (op->flags2 & OP_F_KEEP)
+        return 0;
     (void)sigemptyset(&none);
     return op_check(ctx, sigprocmask(SIG_SETMASK, &none, NULL), "sigprocmask");
 }
@@ -143,7 +145,7 @@ static int op_rlimit(const struct op *op, struct op_ctx *ctx) {
     return op_check(ctx, setrlimit((__rlimit_resource_t)op->a, &new), "setrlimit");
 }
 
-static int op_stdio(struct op_ctx *ctx) {
+static int op_stdio(const struct op *op, struct op_ctx *ctx) {
     /* A pipe end could itself be 0, 1 or 2 if the caller had them closed: out of the way first. */
     for (int i = 0; i < 3; i++) {
         int fd = fcntl(ctx->pipe[i], F_DUPFD_CLOEXEC, 3);
@@ -154,6 +156,8 @@ static int op_stdio(struct op_ctx *ctx) {
     for (int i = 0; i < 3; i++)
         if (dup2(ctx->pipe[i], i) < 0)
             return op_check(ctx, -1, "dup2");
+    if (op->flags2 & OP_F_KEEP)
+        return 0;
     int keep[6] = {0, 1, 2};
     size_t n = 3;
     int own[] = {ctx->go, ctx->outside, ctx->outside_socket}; /* -1 where there is none */
@@ -254,7 +258,7 @@ static int op_seccomp(const struct op *op, struct op_ctx *ctx) {
 static int run_seal_op(const struct op *op, struct op_ctx *ctx) {
     switch (op->kind) {
     case OP_SESSION:
-        return op_session(ctx);
+        return op_session(op, ctx);
     case OP_UMASK:
         (void)umask((mode_t)op->a);
         return 0;
@@ -263,7 +267,7 @@ static int run_seal_op(const struct op *op, struct op_ctx *ctx) {
     case OP_CHDIR:
         return op_chdir(op, ctx);
     case OP_STDIO:
-        return op_stdio(ctx);
+        return op_stdio(op, ctx);
     case OP_GROUPS:
         return op_check(ctx, sys_setgroups0(), "setgroups");
     case OP_IDS:

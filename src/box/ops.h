@@ -22,9 +22,11 @@ struct op_cgroup {
     bool in_ledger; /* it may exist: set before it is made, cleared after it is gone */
 };
 
-/* When a row was executed, CLOCK_MONOTONIC. */
+/* When a row was executed, CLOCK_MONOTONIC, and what came of it. */
 struct op_trace {
-    uint64_t begin_ns, end_ns;
+    uint64_t begin_ns, end_ns; /* 0: it was not, or not to its end */
+    int code;                  /* 0, or -errno */
+    int noted; /* of a row that succeeded: the errno of a call in it, which took nothing away; 0: none */
 };
 
 struct op_ctx {
@@ -41,7 +43,7 @@ struct op_ctx {
     pid_t init;
     int userns_fd;
 
-    struct op_trace *trace; /* by row, in shared memory; NULL: not wanted */
+    struct op_trace *trace; /* of box_input; NULL: not wanted */
 
     int pipe[3];  /* the child's ends of stdin, stdout, stderr */
     int report;   /* init's end */

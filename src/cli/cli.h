@@ -29,14 +29,15 @@ int cmd_gc(const struct command *self, int argc, char **argv);
 int cmd_doctor(const struct command *self, int argc, char **argv);
 int cmd_fetch(const struct command *self, int argc, char **argv); /* all that mayfly-fetch does */
 int cmd_mcp(const struct command *self, int argc, char **argv);
-int cmd_log(const struct command *self, int argc, char **argv); /* what mayfly-log does */
+int cmd_program(const struct command *self, int argc,
+                char **argv); /* log, lab: mayfly-NAME does it */
 int cmd_agent(const struct command *self, int argc, char **argv);
 int cmd_version(const struct command *self, int argc, char **argv);
 void help_run(const struct command *self);
 void help_mcp(const struct command *self);
 void help_agent(const struct command *self);
 void help_fetch(const struct command *self);
-void help_log(const struct command *self);
+void help_program(const struct command *self);
 void help_short(const struct command *self);
 void help_gc(const struct command *self);
 

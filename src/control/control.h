@@ -116,6 +116,9 @@ struct control {
                                struct probe *why); /* NULL: always YES */
     /* Appends the rows; after COVERED or WEAKER, those of the nearest thing, if there is one. NULL: no rows. */
     int (*plan)(const struct policy *, const struct host *, struct plan *, struct err *);
+    /* Where the control is off: what a run takes all the same, or what being off means. NULL: that nothing is done. Only the
+     * lab leaves controls off. */
+    int (*plan_off)(const struct policy *, const struct host *, struct plan *, struct err *);
     void (*verify)(const struct view *, struct finding *); /* NULL: nothing to read */
     void (*describe)(const struct plan *,
                      struct buf *out); /* what this plan's rows do, a line; NULL: summary alone */

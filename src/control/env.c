@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/banned.h"
 
@@ -58,6 +59,26 @@ static int plan_env(const struct policy *policy, const struct host *host, struct
     return 0;
 }
 
+/* The caller's own, as any other program that it executes would get it, and what was asked for on top. Copied: init wipes
+ * the memory that it is in. */
+static int plan_off(const struct policy *policy, const struct host *host UNUSED, struct plan *plan,
+                    struct err *err) {
+    size_t n = 0, own = 0;
+
+    while (environ && environ[own])
+        own++;
+    const char **envp =
+        arena_alloc(&plan->arena, (own + (size_t)policy->n_env + 1) * sizeof(*envp));
+    if (!envp)
+        return err_oom(err);
+    for (size_t i = 0; i < own; i++)
+        envp[n++] = plan_text(plan, "%s", environ[i]);
+    for (int i = 0; i < policy->n_env; i++)
+        put(envp, &n, policy->env[i]);
+    plan->envp = envp;
+    return 0;
+}
+
 /* What execve is going to be given, as the process that will call it has it. The kernel shows an environment only after
  * execve, when the code runs already. */
 static void verify(const struct view *view, struct finding *finding) {
@@ -82,6 +103,7 @@ const struct control control_env = {
     .source = "execve(2), environ(7)",
     .without = "API keys and tokens in the caller's environment are the code's to print.",
     .plan = plan_env,
+    .plan_off = plan_off,
     .verify = verify,
     .describe = describe,
 };

@@ -87,18 +87,21 @@ static bool has_place(const struct plan *plan, enum control_id id) {
     return !mounts || plan_has(plan, CTL_MOUNT);
 }
 
+static int plan_one(const struct control *c, struct plan *plan, struct err *err) {
+    if (!plan_has(plan, c->id))
+        return c->plan_off ? c->plan_off(plan->policy, plan->host, plan, err) : 0;
+    if (!has_place(plan, c->id)) {
+        plan->covered[c->id] = "without the control mount there is nowhere to mount";
+        return 0;
+    }
+    int r = ask(c, plan, err);
+    return r == 0 && c->plan ? c->plan(plan->policy, plan->host, plan, err) : r;
+}
+
 int controls_plan(struct plan *plan, struct err *err) {
     for (int i = 0; i < CTL__N; i++) {
-        enum control_id id = (enum control_id)i;
-        if (!plan_has(plan, id))
-            continue;
-        if (!has_place(plan, id)) {
-            plan->covered[id] = "without the control mount there is nowhere to mount";
-            continue;
-        }
-        int r = ask(controls[id], plan, err);
-        if (r == 0 && controls[id]->plan)
-            r = controls[id]->plan(plan->policy, plan->host, plan, err);
+        int r = plan_one(controls[i], plan, err);
+
         if (r < 0)
             return r;
         if (plan->failed)

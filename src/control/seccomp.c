@@ -24,6 +24,7 @@
 
 #include "base/fd.h"
 #include "linux/bpf.h"
+#include "linux/ones.h"
 #include "linux/procfs.h"
 
 #include "base/banned.h"
@@ -123,44 +124,12 @@ static uint32_t answer_to_ones(const struct filter *filter, int nr) {
 }
 
 /* Attestation makes every call that the filter answers by itself, to see it answered. Should one get through, nothing has
- * happened: the kernel refuses arguments of all ones. Left out are the few that take none, or take such. */
+ * happened: ones.h. */
 static void choose_sample(struct filter *filter) {
-    static const int harmful[] = {
-#ifdef __x86_64__
-        SYS_pause,
-        SYS_fork,
-        SYS_vfork,
-        SYS_alarm,
-        SYS_inotify_init,
-        SYS_eventfd,
-        335,
-        336, /* uretprobe and uprobe: no filter is asked, and SIGILL is the answer */
-#endif
-        SYS_exit,
-        SYS_exit_group,
-        SYS_clone,
-        SYS_clone3,
-        SYS_execve,
-        SYS_execveat,
-        SYS_rt_sigreturn,
-        SYS_restart_syscall,
-        SYS_sync,
-        SYS_umask,
-        SYS_set_tid_address,
-        SYS_msgget,
-        SYS_vhangup,
-        SYS_setsid,
-        SYS_munlockall,
-        SYS_brk,
-        SYS_sched_yield,
-        SYS_rt_sigsuspend,
-    };
-
     for (int nr = 0; nr < FILTER_SAMPLE; nr++)
-        if ((answer_to_ones(filter, nr) & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO)
+        if (ones_do_nothing(nr) &&
+            (answer_to_ones(filter, nr) & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ERRNO)
             filter->sample[nr / 64] |= BIT(nr % 64);
-    for (size_t i = 0; i < ARRAY_LEN(harmful); i++)
-        filter->sample[harmful[i] / 64] &= ~BIT(harmful[i] % 64);
 }
 
 /* Where an image is made, netlink is answered as by a kernel that has none: then useradd and its like go on without the

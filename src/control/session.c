@@ -17,6 +17,11 @@
 
 static int plan_session(const struct policy *policy UNUSED, const struct host *host UNUSED,
                         struct plan *plan, struct err *err UNUSED) {
+    plan_add(plan, (struct op){.stage = STAGE_APART,
+                               .kind = OP_SESSION,
+                               .control = CTL_SESSION,
+                               .flags2 = OP_F_KEEP,
+                               .why = "what is typed at the caller's terminal would reach init"});
     plan_add(plan, (struct op){.stage = STAGE_SEAL,
                                .kind = OP_SESSION,
                                .control = CTL_SESSION,

@@ -3,11 +3,17 @@
  * verdict, and the host before and after.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +26,7 @@
 #include "lab/payload.h"
 #include "lab/probe.h"
 #include "lab/scratch.h"
+#include "linux/procfs.h"
 
 #include "base/banned.h"
 
@@ -50,6 +57,31 @@ bool lab_sees(const char *sees, const char *error) {
 }
 
 bool lab_off(const struct attempt *a, const char *control) { return lab_word(a->without, control); }
+
+const char *lab_tmp(const struct attempt *a) { return lab_off(a, "mount") ? a->tmp_dir : "/tmp"; }
+
+bool lab_has_cap(const struct attempt *a, struct finding_of *f, int cap, const char *name) {
+    return !lab_off(a, "caps") || prctl(PR_CAPBSET_READ, cap, 0, 0, 0) != 0 ||
+           lab_untestable(f, "%s, which it takes, the caller has not either", name);
+}
+
+bool lab_tmp_in_memory(struct attempt *a, struct finding_of *f, unsigned mib) {
+    const unsigned long long need = 2ull * mib << 20;
+    struct statvfs shm;
+
+    if (!lab_off(a, "tmp") && !lab_off(a, "mount"))
+        return true;
+    if (statvfs("/dev/shm", &shm) < 0 || shm.f_bavail * shm.f_bsize < need)
+        return lab_untestable(f, "this host's /dev/shm has no room for %llu bytes", need);
+    (void)str_copy(a->tmp_dir, sizeof(a->tmp_dir), "/dev/shm/mayfly-lab-XXXXXX");
+    if (!mkdtemp(a->tmp_dir) || chmod(a->tmp_dir, 01777) < 0) {
+        int error = errno;
+
+        a->tmp_dir[0] = '\0';
+        return lab_untestable(f, "/dev/shm: %s", strerrordesc_np(error));
+    }
+    return true;
+}
 
 double lab_slow(void) {
     const char *value = getenv("MAYFLY_TEST_SLOW");
@@ -107,23 +139,38 @@ bool lab_untestable(struct finding_of *f, const char *fmt, ...) {
 
 /* ------------------------------------------------------------------ the policy */
 
-/* Where no cgroup puts the limits in force (a user to whom none is delegated) they are best effort. */
-static void fit_limits(struct attempt *a) {
-    const char *argv[] = {"true", NULL};
+/* A plan is made to find out, which takes as long as half a box; the host is asked once. */
+const char *lab_limits(void) {
+    static char answer[256] = "?"; /* by the one thread that makes attempts */
+    const char *argv[] = {"true", NULL}, *rootfs = getenv("MAYFLY_ROOTFS");
+    mayfly_policy *policy = answer[0] == '?' ? mayfly_policy_new() : NULL;
     struct mayfly_error e = {0};
     char *text = NULL;
 
-    if (mayfly_policy_command(a->policy, argv, &e) == 0 &&
-        mayfly_plan_text(a->policy, &text, &e) < 0 && e.kind == MAYFLY_E_UNSUPPORTED &&
-        lab_word("memory cpu pids", e.control))
-        lab_set(a, "limits", "best-effort");
+    if (policy && mayfly_policy_set(policy, "rootfs", rootfs ? rootfs : "", &e) == 0 &&
+        mayfly_policy_command(policy, argv, &e) == 0) {
+        bool weak = mayfly_plan_text(policy, &text, &e) < 0 && e.kind == MAYFLY_E_UNSUPPORTED &&
+                    lab_word("memory cpu pids", e.control);
+        (void)str_copy(answer, sizeof(answer), weak ? e.message : "");
+    }
     free(text);
+    mayfly_policy_free(policy);
+    return answer[0] == '?' ? "" : answer;
+}
+
+const char *lab_stays_on(const char *control) {
+    if (strcmp(control, "binds") == 0)
+        return "it takes nothing away, so nothing gets through without it: it hands in what the "
+               "operator names, and an attempt's own files are handed in by it";
+    return NULL;
 }
 
 /* See probe.h: what stands in for what a control gave. */
 void attempt_stand_in(struct attempt *a) {
-    if (lab_off(a, "mount"))
+    if (lab_off(a, "mount")) {
+        lab_set(a, "env", "LAB_TMP=%s", a->tmp_dir);
         return;
+    }
     lab_set(a, "volume", "%s/box:/mnt:ro", a->dir);
     if (lab_off(a, "tmp"))
         lab_set(a, "volume", "%s:/tmp:rw", a->tmp_dir);
@@ -133,41 +180,70 @@ void attempt_stand_in(struct attempt *a) {
     }
 }
 
-int attempt_policy(struct attempt *a) {
-    const char *rootfs = getenv("MAYFLY_ROOTFS");
-
+int attempt_bare_policy(struct attempt *a) {
     a->policy = mayfly_policy_new();
     if (!a->policy)
         return -ENOMEM;
-    lab_set(a, "rootfs", "%s", rootfs ? rootfs : "");
     lab_set(a, "timeout", "%d", (int)(10 * lab_slow()));
-    lab_set(a, "workdir", "/tmp");
+    /* Best effort where no cgroup puts the limits in force, as for a user to whom none is delegated. */
+    if (lab_limits()[0])
+        lab_set(a, "limits", "best-effort");
     for (const char *p = a->without; *p;) {
+        char name[24];
         size_t n = strcspn(p, " ");
-        lab_set(a, "without", "%.*s", (int)n, p);
+
+        (void)snprintf(name, sizeof(name), "%.*s", (int)n, p);
+        if (!lab_stays_on(name))
+            lab_set(a, "without", "%s", name);
         p += n + (p[n] == ' ');
     }
-    fit_limits(a);
     return 0;
+}
+
+int attempt_policy(struct attempt *a) {
+    const char *rootfs = getenv("MAYFLY_ROOTFS");
+    int r = attempt_bare_policy(a);
+
+    if (r == 0) {
+        lab_set(a, "rootfs", "%s", rootfs ? rootfs : "");
+        lab_set(a, "workdir", "%s", lab_off(a, "mount") ? "/" : "/tmp");
+    }
+    return r;
 }
 
 /* ------------------------------------------------------------------ the payload */
 
+/* All of lab.py, or what comes before the mark in it. */
+static size_t needed_prelude(const char *payload) {
+    static const char *const users[] = {"NR[",   "syscall(",  "tried(",
+                                        "room(", "filtered(", "pidfd_of("};
+    const char *mark = memmem(lab_prelude, lab_prelude_len, "# ----", 6);
+
+    for (size_t i = 0; i < ARRAY_LEN(users); i++)
+        if (strstr(payload, users[i]))
+            return lab_prelude_len;
+    return mark ? (size_t)(mark - lab_prelude) : lab_prelude_len;
+}
+
 int attempt_python(struct attempt *a, const char *name, const char *payload) {
     _cleanup_buf_ struct buf code = {0};
 
-    buf_add(&code, lab_prelude, lab_prelude_len);
+    buf_add(&code, lab_prelude, needed_prelude(payload));
     buf_puts(&code, "\n");
     buf_puts(&code, payload);
     return code.failed ? -ENOMEM : scratch_file(a, name, code.data, code.len, 0644);
 }
 
 static int write_payload(struct attempt *a, const struct probe *probe) {
-    int r = scratch_file(a, "helper", lab_helper, lab_helper_len, 0755);
-
-    if (r < 0 || probe->kind != PAYLOAD_PYTHON)
-        return r;
-    return attempt_python(a, "probe.py", probe->payload);
+    switch (probe->kind) {
+    case PAYLOAD_PYTHON:
+        return attempt_python(a, "probe.py", probe->payload);
+    case PAYLOAD_STATIC:
+        return scratch_file(a, "helper", lab_helper, lab_helper_len, 0755);
+    case PAYLOAD_HOST:
+        break;
+    }
+    return 0;
 }
 
 static bool exists(const char *path) { return access(path, F_OK) == 0; }
@@ -215,7 +291,9 @@ void attempt_command(struct attempt *a, enum payload_kind kind, const char *name
         else
             argv[n++] = "python3";
         argv[n++] = "-I";
-        argv[n++] = "-u";
+        argv[n++] =
+            "-B"; /* where the root is the host's own and writable, no byte code is left in it */
+        argv[n++] = "-S"; /* without what is installed beside it it starts in half the time */
         argv[n++] = file;
     } else {
         argv[n++] = file;
@@ -231,7 +309,7 @@ void attempt_command(struct attempt *a, enum payload_kind kind, const char *name
 /* ------------------------------------------------------------------ the verdict */
 
 /* The last line: fields between tabs. */
-static bool read_verdict(const mayfly_result *result, struct finding_of *f) {
+bool attempt_verdict(const mayfly_result *result, struct finding_of *f) {
     static const char *const words[] = {"THROUGH", "STOPPED", "UNTESTABLE"};
     char line[512], *field[4] = {line, NULL, NULL, NULL};
     const char *end = result->out.data + result->out.len;
@@ -263,7 +341,11 @@ static int default_verdict(const struct attempt *a, const struct probe *probe,
         lab_found(f, VERDICT_STOPPED, "mayfly", "refused", a->refusal->message);
         return probe->judge ? 0 : a->refusal->code;
     }
-    if (read_verdict(r, f))
+    if (r->outcome == MAYFLY_CANCELLED) {
+        lab_found(f, VERDICT_UNTESTABLE, "", "", "it did not come to its end");
+        return -ETIME;
+    }
+    if (attempt_verdict(r, f))
         return 0;
     if (r->outcome == MAYFLY_EXITED || r->outcome == MAYFLY_SETUP_FAILED) {
         lab_found(f, VERDICT_STOPPED, "payload", "no verdict", NULL);
@@ -282,22 +364,78 @@ static int default_verdict(const struct attempt *a, const struct probe *probe,
 
 /* ------------------------------------------------------------------ one attempt */
 
+/* Whatever is off, an attempt ends: readable once it should have. */
+static int give_up_fd(const struct attempt *a) {
+    const struct itimerspec when = {.it_value.tv_sec =
+                                        (time_t)((lab_off(a, "deadline") ? 15 : 60) * lab_slow())};
+    int fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+
+    if (fd >= 0 && timerfd_settime(fd, 0, &when, NULL) < 0)
+        fd_close(&fd);
+    return fd;
+}
+
 static int run(struct attempt *a, const struct probe *probe, struct finding_of *f) {
+    _cleanup_fd_ int give_up = give_up_fd(a);
     struct mayfly_error e = {0};
     mayfly_result *result = NULL;
 
-    if (mayfly_run(a->policy, &a->input, &result, &e) < 0)
+    if (give_up < 0)
+        return -errno;
+    a->input.cancel_fd = give_up;
+    int r = a->launcher ? a->launcher->run(a->launcher, a, a->policy, &a->input, &result, &e)
+                        : mayfly_run(a->policy, &a->input, &result, &e);
+    if (r < 0)
         a->refusal = &e;
     a->result = result;
-    int r = default_verdict(a, probe, f);
+    r = default_verdict(a, probe, f);
     if (r == 0 && probe->judge)
         probe->judge(a, f);
-    if (r == -EPROTO || a->refusal)
+    if (r == -EPROTO || r == -ETIME || a->refusal)
         (void)str_copy(a->problem, sizeof(a->problem), f->detail);
     a->refusal = NULL;
     a->result = NULL;
-    mayfly_result_free(result);
+    (a->launcher ? a->launcher->free_result : mayfly_result_free)(result);
     return r;
+}
+
+/* The caller's session and process group are none of the lab's business: where the box is to have a terminal or others of
+ * its group to reach for, the run is made by a child that has. */
+static int enter_session(const struct attempt *a) {
+    if (a->terminal >= 0 && (setsid() < 0 || ioctl(a->terminal, TIOCSCTTY, 0) < 0))
+        return -errno;
+    return a->group && setpgid(0, a->group) < 0 ? -errno : 0;
+}
+
+static int run_in_session(struct attempt *a, const struct probe *probe, struct finding_of *f) {
+    struct {
+        int r;
+        char problem[sizeof(a->problem)];
+        struct finding_of found;
+    } answer = {.r = -EPIPE};
+    int ends[2];
+
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return -errno;
+    _cleanup_fd_ int out = ends[0];
+    pid_t pid = fork();
+    if (pid == 0) {
+        answer.r = enter_session(a);
+        answer.r = answer.r < 0 ? answer.r : run(a, probe, f);
+        answer.found = *f;
+        (void)str_copy(answer.problem, sizeof(answer.problem), a->problem);
+        (void)fd_write_full(ends[1], (const char *)&answer, sizeof(answer));
+        _exit(0);
+    }
+    (void)close(ends[1]);
+    if (pid < 0 || fd_read_full(out, (char *)&answer, sizeof(answer)) != (ssize_t)sizeof(answer))
+        answer.r = pid < 0 ? -errno : -EPIPE;
+    else
+        *f = answer.found;
+    if (pid > 0)
+        (void)waitpid(pid, NULL, 0);
+    (void)str_copy(a->problem, sizeof(a->problem), answer.problem);
+    return answer.r;
 }
 
 static int make(struct attempt *a, const struct probe *probe, struct finding_of *f) {
@@ -323,7 +461,22 @@ static int make(struct attempt *a, const struct probe *probe, struct finding_of 
                     args, a->n_args);
     if (a->problem[0])
         return -EINVAL;
-    return run(a, probe, f);
+    return a->terminal >= 0 || a->group ? run_in_session(a, probe, f) : run(a, probe, f);
+}
+
+/* Without a mount namespace what the payload mounted is the caller's now, and in the way of removing the directory. */
+static void detach_mounts(const char *dir) {
+    _cleanup_free_ char *text = NULL;
+    char line[PATH_MAX + 512];
+    struct mount_info m;
+    size_t len = strlen(dir), n = 0;
+
+    if (!len || file_read_all_at(AT_FDCWD, "/proc/self/mountinfo", 8u << 20, &text, &n) < 0)
+        return;
+    for (const char *p = text; proc_next_mount(&p, line, sizeof(line), &m);)
+        if (strncmp(m.target, dir, len) == 0 && m.target[len] == '/')
+            while (umount2(m.target, MNT_DETACH) == 0) /* one on top of another */
+                ;
 }
 
 /* What prepare() made; and what outlived the box, which the comparison has to name. */
@@ -337,13 +490,21 @@ static void release(struct attempt *a) {
         }
     for (size_t i = 0; i < ARRAY_LEN(a->fd); i++)
         fd_close(&a->fd[i]);
+    if (a->mounted || lab_off(a, "mount"))
+        detach_mounts(a->dir);
     free(a->state);
     mayfly_policy_free(a->policy);
     lab_reap_dead();
 }
 
 int lab_attempt(const struct probe *probe, const char *without, struct finding_of *ret) {
-    struct attempt a = {.without = without, .fd = {-1, -1, -1, -1}};
+    return lab_attempt_by(NULL, probe, without, ret);
+}
+
+int lab_attempt_by(const struct launcher *launcher, const struct probe *probe, const char *without,
+                   struct finding_of *ret) {
+    struct attempt a = {
+        .without = without, .launcher = launcher, .terminal = -1, .fd = {-1, -1, -1, -1}};
     struct host_state before, after;
     char canary[PATH_MAX];
 

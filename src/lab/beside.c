@@ -1,5 +1,6 @@
 /*
- * beside.c: see beside.h. The box is waited for in a thread; that it is ready is seen by its first line.
+ * beside.c: see beside.h. The box is waited for in a thread; that it is ready is seen by its first line. Another
+ * program's box, which has no handle, is run by that thread whole, and ended by a descriptor.
  */
 #include "lab/beside.h"
 
@@ -9,6 +10,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -18,6 +20,8 @@
 #include "base/banned.h"
 
 struct beside {
+    const struct attempt *attempt;
+    int end; /* an eventfd, where a launcher runs it; -1 */
     mayfly_policy *policy;
     mayfly_box *box;
     mayfly_result *result;
@@ -30,20 +34,28 @@ struct beside {
 
 static void *wait_main(void *arg) {
     struct beside *b = arg;
+    const struct launcher *l = b->attempt->launcher;
 
-    (void)mayfly_wait(b->box, &b->result, &b->error);
+    if (l)
+        (void)l->run(l, b->attempt, b->policy, &b->input, &b->result, &b->error);
+    else
+        (void)mayfly_wait(b->box, &b->result, &b->error);
     fd_close(&b->in); /* no line will come any more */
     return NULL;
 }
 
 void beside_end(struct beside *b) {
     if (b->threaded) {
-        mayfly_cancel(b->box);
+        if (b->box)
+            mayfly_cancel(b->box);
+        else
+            (void)eventfd_write(b->end, 1);
         (void)pthread_join(b->thread, NULL);
     }
     mayfly_close(b->box);
-    mayfly_result_free(b->result);
+    (b->attempt->launcher ? b->attempt->launcher->free_result : mayfly_result_free)(b->result);
     mayfly_policy_free(b->policy);
+    fd_close(&b->end);
     fd_close(&b->out);
     fd_close(&b->in);
     free(b);
@@ -75,10 +87,14 @@ static int start(struct beside *b, struct attempt *a, const char *code, const ch
     b->in = ends[1];
     b->input = (struct mayfly_input){.stdout_fd = b->in};
     int r = set_policy(b, a, code, arg);
-    if (r == 0)
+    if (r == 0 && a->launcher) {
+        b->input.cancel_fd = b->end = eventfd(0, EFD_CLOEXEC);
+        r = b->end < 0 ? -errno : 0;
+    } else if (r == 0) {
         r = mayfly_open(b->policy, &b->box, &b->error);
-    if (r == 0)
-        r = mayfly_start(b->box, &b->input, &b->error);
+        if (r == 0)
+            r = mayfly_start(b->box, &b->input, &b->error);
+    }
     if (r == 0)
         r = -pthread_create(&b->thread, NULL, wait_main, b);
     b->threaded = r == 0;
@@ -91,7 +107,8 @@ bool lab_beside(struct attempt *a, const char *code, const char *arg) {
 
     if (!b)
         return (void)snprintf(a->problem, sizeof(a->problem), "out of memory"), false;
-    b->out = b->in = -1;
+    b->attempt = a;
+    b->out = b->in = b->end = -1;
     a->beside = b;
     int r = start(b, a, code, arg);
     struct pollfd p = {.fd = b->out, .events = POLLIN};

@@ -8,6 +8,12 @@
 
 extern const struct probe probes_files[], probes_proc[], probes_exec[], probes_namespaces[],
     probes_calls[], probes_sockets[], probes_processes[], probes_resources[], probes_leaks[],
-    probes_host[];
+    probes_images[], probes_host[];
+
+struct lab_family {
+    const char *name, *title;
+};
+extern const struct lab_family lab_families[]; /* in the order of the table; ends with name NULL */
+size_t probes_count(void);
 
 #endif

@@ -21,11 +21,13 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "linux/procfs.h"
 
 #include "base/banned.h"
 
@@ -49,51 +51,87 @@ static char *look_at_mounts(void) {
                                                                                          : text;
 }
 
-static void add_cgroups(struct buf *out, const char *dir, int depth) {
-    char path[2048], ours[32];
+static void add_cgroups(struct buf *out, const char *dir, const char *ours, int depth) {
+    char path[2048];
     DIR *d = opendir(dir);
     const struct dirent *e;
 
-    (void)snprintf(ours, sizeof(ours), "-%d-", (int)getpid());
     while (d && depth > 0 && (e = readdir(d))) {
         if (e->d_name[0] == '.' || e->d_type != DT_DIR)
             continue;
         (void)snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
         if (strncmp(e->d_name, "mayfly-", 7) == 0 && strstr(e->d_name, ours))
             buf_printf(out, "%s\n", path);
-        add_cgroups(out, path, depth - 1);
+        add_cgroups(out, path, ours, depth - 1);
     }
     if (d)
         (void)closedir(d);
 }
 
+/* The name of a box's cgroup has its owner's number in it, which another pid namespace may have as well, and when that
+ * process started. */
 static char *look_at_cgroups(void) {
+    struct proc_stat own = {0};
     struct buf out = {0};
+    char ours[64];
 
-    add_cgroups(&out, "/sys/fs/cgroup", 8);
+    (void)proc_read_stat(0, &own);
+    (void)snprintf(ours, sizeof(ours), "-%d-%llu-", (int)getpid(),
+                   (unsigned long long)own.start_time);
+    add_cgroups(&out, "/sys/fs/cgroup", ours, 8);
     return buf_take(&out);
 }
 
-/* Calls back for each child; zombies too. */
-static void each_child(void (*found)(void *, pid_t, const char *name), void *data) {
-    char path[300], text[512];
-    DIR *d = opendir("/proc");
-    const struct dirent *e;
+/* "PID (NAME) …": calls back if it is a child of ours. */
+static void if_child(void (*found)(void *, pid_t, const char *name), void *data, pid_t pid) {
+    char path[64], text[512];
+    int ppid = 0;
 
-    while (d && (e = readdir(d))) {
-        int ppid = 0;
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (file_read_at(AT_FDCWD, path, text, sizeof(text)) < 0)
+        return;
+    char *name = strchr(text, '('), *after = strrchr(text, ')');
+    if (!name || !after || sscanf(after, ") %*c %d", &ppid) != 1 || ppid != getpid())
+        return;
+    *after = '\0';
+    found(data, pid, name + 1);
+}
 
-        if (e->d_name[0] < '0' || e->d_name[0] > '9')
-            continue;
-        (void)snprintf(path, sizeof(path), "/proc/%s/stat", e->d_name);
-        if (file_read_at(AT_FDCWD, path, text, sizeof(text)) < 0)
-            continue;
-        char *name = strchr(text, '('), *after = strrchr(text, ')');
-        if (!name || !after || sscanf(after, ") %*c %d", &ppid) != 1 || ppid != getpid())
-            continue;
-        *after = '\0';
-        found(data, (pid_t)strtol(e->d_name, NULL, 10), name + 1);
+static bool listed_children(void (*found)(void *, pid_t, const char *name), void *data,
+                            const char *thread) {
+    _cleanup_free_ char *text = NULL;
+    char path[300];
+    size_t len = 0;
+    char *end;
+
+    (void)snprintf(path, sizeof(path), "/proc/self/task/%s/children", thread);
+    if (file_read_all_at(AT_FDCWD, path, 1u << 20, &text, &len) < 0)
+        return false;
+    for (const char *p = text;; p = end) {
+        long pid = strtol(p, &end, 10);
+
+        if (end == p)
+            return true;
+        if_child(found, data, (pid_t)pid);
     }
+}
+
+/* Calls back for each child; zombies too. The kernel has a list of each thread's where it was built to
+ * (CONFIG_PROC_CHILDREN): looking at all processes takes several times as long as a box. */
+static void each_child(void (*found)(void *, pid_t, const char *name), void *data) {
+    bool listed = true;
+    const struct dirent *e;
+    DIR *d = opendir("/proc/self/task");
+
+    while (d && (e = readdir(d)))
+        if (e->d_name[0] != '.')
+            listed = listed && listed_children(found, data, e->d_name);
+    if (d)
+        (void)closedir(d);
+    d = listed ? NULL : opendir("/proc");
+    while (d && (e = readdir(d)))
+        if (e->d_name[0] >= '0' && e->d_name[0] <= '9')
+            if_child(found, data, (pid_t)strtol(e->d_name, NULL, 10));
     if (d)
         (void)closedir(d);
 }
@@ -118,9 +156,9 @@ static void kill_stray(void *data UNUSED, pid_t pid, const char *name UNUSED) {
 void lab_kill_strays(void) { each_child(kill_stray, NULL); }
 
 void lab_reap_dead(void) {
-    const struct timespec moment = {0, 10000000};
+    const struct timespec moment = {0, 1000000};
 
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 200; i++) {
         pid_t pid;
 
         do
@@ -162,7 +200,15 @@ static void add_text(struct buf *out, const char *path) {
         buf_printf(out, " %s", text);
 }
 
-static char *look_at_canaries(const char *dir) {
+static void add_attributes(struct buf *out, const char *path) {
+    char names[1024];
+    ssize_t n = llistxattr(path, names, sizeof(names));
+
+    for (ssize_t at = 0; at < n; at += (ssize_t)strlen(names + at) + 1)
+        buf_printf(out, " %s", names + at);
+}
+
+char *lab_canaries(const char *dir) {
     char *paths[] = {(char *)(uintptr_t)dir, NULL};
     FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
     const FTSENT *e;
@@ -176,8 +222,11 @@ static char *look_at_canaries(const char *dir) {
         buf_printf(&out, "%s %o %u:%u %lld %lld.%09ld", e->fts_path, st->st_mode, st->st_uid,
                    st->st_gid, (long long)st->st_size, (long long)st->st_mtim.tv_sec,
                    st->st_mtim.tv_nsec);
-        if (S_ISREG(st->st_mode))
+        add_attributes(&out, e->fts_accpath);
+        if (S_ISREG(st->st_mode)) {
+            buf_printf(&out, " %u", (unsigned)st->st_nlink);
             add_text(&out, e->fts_accpath);
+        }
         buf_puts(&out, "\n");
     }
     if (tree)
@@ -241,7 +290,7 @@ void lab_host_look(const char *canary_dir, struct host_state *ret) {
                                .cgroups = look_at_cgroups(),
                                .processes = look_at_processes(),
                                .sysctls = look_at_sysctls(),
-                               .canaries = look_at_canaries(canary_dir),
+                               .canaries = lab_canaries(canary_dir),
                                .ipc = look_at_ipc(),
                                .fds = look_at_fds(),
                                .resident_kib = resident_kib()};

@@ -12,7 +12,7 @@ struct host_state {
     char *cgroups;   /* this process's boxes' */
     char *processes; /* children of this one, which what outlives a box becomes */
     char *sysctls;
-    char *canaries; /* every file below, with its mode, owner, size, time and text */
+    char *canaries; /* every file below: lab_canaries() */
     char *ipc;      /* System V and POSIX objects of the lab's names */
     char *fds;
     long resident_kib;
@@ -23,6 +23,8 @@ struct host_state {
 int lab_ipc_key(void);
 void lab_queue_name(char *name, size_t size);
 
+/* Every file below: mode, owner, names, size, time, attributes and text. malloc'ed; NULL: it could not be looked at. */
+char *lab_canaries(const char *dir);
 void lab_host_look(const char *canary_dir, struct host_state *ret);
 void lab_host_forget(struct host_state *state);
 /* false: `why` says in words what differs. */

@@ -1,11 +1,20 @@
 /*
  * probe.h: one thing that hostile code tries, as data.
  *
- * A probe is harmless by construction: it opens for writing and writes nothing,
- * it calls with arguments that the kernel refuses after the permission check, it
- * touches canaries that the lab itself made, its floods are bounded. So it may
- * run with the control that stops it switched off, and must get through then:
- * a probe that does not is vacuous, and proves nothing when it is stopped.
+ * A probe is harmless by construction, with any set of controls off: then it may run as the host's root, in the host's
+ * own namespaces, with nothing around it. (The lab puts a box around its boxes, but no probe may count on that.) So
+ *   - it opens for writing and writes nothing, but to canaries and to what it made itself, below the scratch directory:
+ *     TMP in lab.py, never /tmp, which may be the host's;
+ *   - it calls with arguments that the kernel refuses after the permission check, where a call could change the machine,
+ *     its mounts, its clocks or its modules. What depends on what is off is told to it as an argument;
+ *   - it signals sentinels of the attempt's own, its own init (getppid(), never 1), or with signal 0; only signals that
+ *     are ignored by default go to more than one process;
+ *   - its floods end by themselves: in number, in bytes and in time, for each limit may be off, the deadline too; what it
+ *     starts ends by itself in seconds; what outlives a process (IPC, keys, mounts) is taken away, here or in judge();
+ *   - it looks before it leaps where a name on the host could be another's, a module would be loaded or a question leave
+ *     the machine: untestable() then says why.
+ * So it must get through with the controls that stop it off: a probe that does not is vacuous, and proves nothing when it
+ * is stopped.
  *
  * The table is the only home of the probes: the tests run it, and so does the lab.
  */
@@ -41,9 +50,10 @@ struct finding_of {
  * in there the code can read and execute. What a control that is off no longer gives is stood in for, or the attempt
  * would fail for want of a place rather than be stopped: without tmp, /tmp is a plain directory of the host's (tmp_dir);
  * without proc, the host's own /proc is at /srv, writable, and LAB_PROC in the environment says so; without mount, the
- * host's tree is all there is, and dir/box is at its own path. */
+ * host's tree is all there is, dir/box is at its own path, and tmp_dir too, as LAB_TMP says. */
 struct attempt {
-    const char *without; /* the controls that are off: lab_off() */
+    const char *without;             /* the controls that are off: lab_off() */
+    const struct launcher *launcher; /* what runs it; NULL: mayfly */
     mayfly_policy
         *policy; /* rootfs, command and the controls to leave out are set before prepare() */
     struct mayfly_input input;
@@ -57,14 +67,25 @@ struct attempt {
     char box[PATH_MAX - 256]; /* where the payload sees dir/box */
     char tmp_dir
         [PATH_MAX -
-         256]; /* what is /tmp without tmp: dir/tmp, or one that prepare() made; removed too */
+         256];    /* what is /tmp without tmp: dir/tmp, or one that prepare() made; removed too */
+    int terminal; /* of prepare()'s: the run is made in a session that has it; -1: in the caller's */
+    pid_t group; /* likewise in a process group of which this one is a member; 0: in the caller's */
     char arg[4][256]; /* handed to the payload as argv[1…]; by lab_arg() */
     int n_args;
     int fd[4];    /* of prepare()'s, closed afterwards; -1: none */
     pid_t pid[2]; /* processes that prepare() started; killed and reaped afterwards; 0: none */
+    bool mounted; /* prepare() has mounted something below dir; taken away afterwards */
     struct beside *beside; /* a second box: lab_beside() */
     void *state;           /* of prepare()'s own; free()d afterwards */
     char problem[300];     /* why the attempt cannot be made at all; "": it can */
+};
+
+/* What runs an attempt in place of mayfly: another program of its kind (peer.h). run() is as mayfly_run(), any thread may
+ * be in it; its results are its own to free. */
+struct launcher {
+    int (*run)(const struct launcher *, const struct attempt *, const mayfly_policy *,
+               const struct mayfly_input *, mayfly_result **ret_result, struct mayfly_error *);
+    void (*free_result)(mayfly_result *); /* accepts NULL */
 };
 
 enum payload_kind {
@@ -77,12 +98,14 @@ struct probe {
     const char *id;    /* "FS1" */
     const char *title; /* what it tries, as one would say it */
     const char *
-        family; /* "files", "proc", "exec", "namespaces", "calls", "sockets", "processes", "resources", "leaks", "host" */
+        family; /* "files", "proc", "exec", "namespaces", "calls", "sockets", "processes", "resources", "leaks", "images", "host" */
 
     /* The controls that stop it, by name, space-separated, as in the result: "mount user". Switched off ALL together the
      * probe must get through. More than one: defence in depth, each of them stops it alone. "": nothing can or should
      * stop it (EX6), or mayfly itself does (supervisor, init): then there is nothing to switch off. */
     const char *stopped_by;
+    /* What may stop it by the way, on some hosts or in some sets: off with stopped_by it gets through everywhere. */
+    const char *may_stop;
     bool must_pass; /* not an attack: it must get through with everything on */
     const char *
         sees; /* what the code sees when it is stopped: "EROFS", "EACCES|EROFS", "killed by SIGSYS" */
@@ -111,6 +134,14 @@ const struct probe *probe_find(const char *id);
  * at before and after. 0, or -errno where the attempt could not be made at all, with words in ret->detail.
  * Environment: MAYFLY_ROOTFS, MAYFLY_TEST_SLOW. */
 int lab_attempt(const struct probe *probe, const char *without, struct finding_of *ret);
+/* The same, run by another; `without` is then what prepare() and the payload have to do without. NULL: mayfly. */
+int lab_attempt_by(const struct launcher *launcher, const struct probe *probe, const char *without,
+                   struct finding_of *ret);
+
+/* Why the lab leaves a control on even where `without` names it, in a sentence; NULL: it does not. */
+const char *lab_stays_on(const char *control);
+/* "", or why the limits are best effort on this host. */
+const char *lab_limits(void);
 
 /* Whether `sees` ("EPERM|ENOSYS") names `error`. */
 bool lab_sees(const char *sees, const char *error);
@@ -119,6 +150,12 @@ bool lab_word(const char *words, const char *word); /* in a space-separated list
 /* ------------------------------------------------------------------ for prepare() and judge() */
 
 bool lab_off(const struct attempt *a, const char *control);
+/* As the payload sees it: what is /tmp. */
+const char *lab_tmp(const struct attempt *a);
+/* False: without caps the payload would have the capabilities that the caller has, and this is none of them. */
+bool lab_has_cap(const struct attempt *a, struct finding_of *f, int cap, const char *name);
+/* Without tmp the file system that stands in for it is one in memory, with room for so much. */
+bool lab_tmp_in_memory(struct attempt *a, struct finding_of *f, unsigned mib);
 /* printf into the payload's next argument. */
 void lab_arg(struct attempt *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Sets a field of the policy, or adds to a list. */

@@ -15,6 +15,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "lab/payload.h"
 #include "lab/scratch.h"
 
 #include "base/banned.h"
@@ -23,12 +24,14 @@ enum { NOBODYS_UID = 61239, CAP_BIND = 10 /* CAP_NET_BIND_SERVICE */ };
 
 /* The payload writes argv[1] to /tmp, and executes it there. */
 #define COPY_HELPER                                                                                \
-    "import shutil, subprocess\n"                                                                  \
     "def copy(source, target):\n"                                                                  \
-    "    shutil.copyfile(source, target)\n"                                                        \
+    "    with open(source, 'rb') as code, open(target, 'wb') as file:\n"                           \
+    "        file.write(code.read())\n"                                                            \
     "    os.chmod(target, 0o755)\n"
 
-static bool name_helper(struct attempt *a, struct finding_of *f UNUSED) {
+static bool name_helper(struct attempt *a, struct finding_of *f) {
+    if (scratch_file(a, "helper", lab_helper, lab_helper_len, 0755) < 0)
+        return lab_untestable(f, "the program to execute cannot be written");
     lab_arg(a, "%.200s/helper", a->box);
     return true;
 }
@@ -59,6 +62,7 @@ static bool make_capable(struct attempt *a, struct finding_of *f) {
     uint32_t data[5] = {0x02000000, 1u << CAP_BIND, 0, 0, 0};
 
     (void)snprintf(path, sizeof(path), "%s/box/helper", a->dir);
+    lab_arg(a, "%.230s/helper", a->box);
     if (setxattr(path, "security.capability", data, sizeof(data), 0) < 0)
         return lab_untestable(f, "a file capability cannot be set: errno %d", errno);
     return suid_counts(a, f);
@@ -68,18 +72,13 @@ static bool make_capable(struct attempt *a, struct finding_of *f) {
 
 /* A rootfs of traps: each tells by the canary when something outside the box, or its init, executes it. */
 static bool make_traps(struct attempt *a, struct finding_of *f) {
-    static const char *const dirs[] = {"",     "/proc", "/dev", "/tmp",     "/home", "/mnt",
-                                       "/etc", "/usr",  "/srv", "/usr/bin", "/bin",  "/sbin"};
     static const char *const names[] = {
         "bin/gzip", "bin/newuidmap", "usr/bin/gzip",  "usr/bin/newuidmap", "usr/bin/newgidmap",
         "bin/sh",   "sbin/modprobe", "sbin/ldconfig", "etc/ld.so.preload"};
     char path[PATH_MAX], text[2 * PATH_MAX];
 
-    for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
-        (void)snprintf(path, sizeof(path), "%s/box/rootfs%s", a->dir, dirs[i]);
-        if (mkdir(path, 0755) < 0 || chmod(path, 0755) < 0)
-            return lab_untestable(f, "mkdir: errno %d", errno);
-    }
+    if (scratch_rootfs(a) < 0)
+        return lab_untestable(f, "a rootfs cannot be made");
     (void)snprintf(text, sizeof(text), "#!/bin/sh\necho sprung >>%s/canary/open\n", a->dir);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         (void)snprintf(path, sizeof(path), "rootfs/%s", names[i]);
@@ -116,8 +115,8 @@ const struct probe probes_exec[] = {
         .sees = "EACCES",
         .kind = PAYLOAD_PYTHON,
         .payload =
-            COPY_HELPER "copy(sys.argv[1], '/tmp/helper')\n"
-                        "attempt('execve', os.execv, '/tmp/helper', ['helper', 'nothing'])\n",
+            COPY_HELPER "copy(sys.argv[1], TMP + '/helper')\n"
+                        "attempt('execve', os.execv, TMP + '/helper', ['helper', 'nothing'])\n",
         .prepare = name_helper,
     },
     {
@@ -128,14 +127,20 @@ const struct probe probes_exec[] = {
         .sees = "EPERM",
         .kind = PAYLOAD_PYTHON,
         .payload = COPY_HELPER
-        "import glob\n"
-        "copy(os.path.realpath('/bin/true'), '/tmp/true')\n"
-        "loader = (glob.glob('/lib64/ld-linux*.so.*') + glob.glob('/lib/ld-linux*.so.*'))[0]\n"
-        "r = subprocess.run([loader, '/tmp/true'], capture_output=True, text=True)\n"
-        "if r.returncode == 0:\n"
+        "copy(os.path.realpath('/bin/true'), TMP + '/true')\n"
+        "loaders = [d + '/' + n for d in ('/lib64', '/lib') if os.path.isdir(d)\n"
+        "           for n in os.listdir(d) if n.startswith('ld-linux')]\n"
+        "r, w = os.pipe()\n"
+        "pid = os.fork() if loaders else untestable('no dynamic loader of the GNU kind')\n"
+        "if pid == 0:\n"
+        "    os.dup2(w, 2)\n"
+        "    os.execv(loaders[0], [loaders[0], TMP + '/true'])\n"
+        "os.close(w)\n"
+        "said = os.read(r, 4000).decode()\n"
+        "if os.waitpid(pid, 0)[1] == 0:\n"
         "    through('mmap by ld.so')\n"
-        "denied = 'failed to map' in r.stderr or 'not permitted' in r.stderr\n"
-        "stopped('mmap by ld.so', 'EPERM' if denied else 'other', r.stderr)\n",
+        "denied = 'failed to map' in said or 'not permitted' in said\n"
+        "stopped('mmap by ld.so', 'EPERM' if denied else 'other', said)\n",
     },
     {
         .id = "EX3",
@@ -145,11 +150,12 @@ const struct probe probes_exec[] = {
         .sees = "EPERM",
         .kind = PAYLOAD_PYTHON,
         .payload =
-            COPY_HELPER "loaded = [l.split()[-1] for l in open('/proc/self/maps') if '.so' in l "
+            COPY_HELPER "load()\n"
+                        "loaded = [l.split()[-1] for l in open(PROC + '/self/maps') if '.so' in l "
                         "and ' r-xp ' in l]\n"
-                        "copy(loaded[-1], '/tmp/library.so')\n"
+                        "copy(loaded[-1], TMP + '/library.so')\n"
                         "try:\n"
-                        "    ctypes.CDLL('/tmp/library.so')\n"
+                        "    ctypes.CDLL(TMP + '/library.so')\n"
                         "except OSError as e:\n"
                         "    denied = 'failed to map' in str(e) or 'not permitted' in str(e)\n"
                         "    stopped('dlopen', 'EPERM' if denied else 'other', e)\n"
@@ -164,8 +170,9 @@ const struct probe probes_exec[] = {
         .kind = PAYLOAD_PYTHON,
         .payload =
             "import mmap\n"
-            "open('/tmp/code', 'wb').write(bytes(4096))\n"
-            "fd = os.open('/tmp/code', os.O_RDWR)\n"
+            "load()\n"
+            "open(TMP + '/code', 'wb').write(bytes(4096))\n"
+            "fd = os.open(TMP + '/code', os.O_RDWR)\n"
             "def protect():\n"
             "    m = mmap.mmap(fd, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE)\n"
             "    address = ctypes.addressof(ctypes.c_char.from_buffer(m))\n"
@@ -200,9 +207,11 @@ const struct probe probes_exec[] = {
         .stopped_by = "",
         .must_pass = true,
         .kind = PAYLOAD_PYTHON,
-        .payload = "import mmap, subprocess\n"
-                   "open('/tmp/script', 'w').write('exit 7\\n')\n"
-                   "if subprocess.run(['sh', '/tmp/script']).returncode != 7:\n"
+        .payload = "import mmap\n"
+                   "load()\n"
+                   "with open(TMP + '/script', 'w') as script:\n"
+                   "    script.write('exit 7\\n')\n"
+                   "if os.spawnv(os.P_WAIT, '/bin/sh', ['sh', TMP + '/script']) != 7:\n"
                    "    stopped('sh', 'other')\n"
                    "code = {'x86_64': bytes([0xb8, 42, 0, 0, 0, 0xc3]),\n"
                    "        'aarch64': bytes([0x40, 5, 0x80, 0x52, 0xc0, 3, 0x5f, 0xd6])}\n"
@@ -220,6 +229,7 @@ const struct probe probes_exec[] = {
         .family = "exec",
         .stopped_by = "mount nonewprivs user",
         .sees = "unchanged",
+        .echo = "CVE-2021-4034: pkexec",
         .kind = PAYLOAD_STATIC,
         .payload = "other_uid",
         .prepare = make_setuid,
@@ -231,7 +241,7 @@ const struct probe probes_exec[] = {
         .stopped_by = "mount nonewprivs caps", /* with user it is a capability of the box's only */
         .sees = "unchanged",
         .kind = PAYLOAD_STATIC,
-        .payload = "more_capabilities",
+        .payload = "gain_capability",
         .prepare = make_capable,
     },
     {

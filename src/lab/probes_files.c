@@ -9,13 +9,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/err.h"
 #include "base/fd.h"
+#include "lab/scratch.h"
 
 #include "base/banned.h"
 
@@ -25,8 +29,75 @@ static bool name_secret(struct attempt *a, struct finding_of *f UNUSED) {
     return true;
 }
 
-static bool as_root(struct attempt *a, struct finding_of *f UNUSED) {
+/* A root that lies where the box may write, below /tmp or /home, shows nothing: another directory stands in for it. */
+static bool stand_in_image(struct attempt *a, struct finding_of *f, char root[PATH_MAX]) {
+    char path[PATH_MAX];
+
+    (void)str_copy(a->tmp_dir, sizeof(a->tmp_dir), "/run/mayfly-lab-XXXXXX");
+    if (!mkdtemp(a->tmp_dir)) {
+        a->tmp_dir[0] = '\0';
+        return lab_untestable(
+            f, "the rootfs lies where a box may write, and nothing can stand in for it: %s",
+            errno_words(-errno));
+    }
+    (void)snprintf(path, sizeof(path), "%.3900s/etc", a->tmp_dir);
+    bool made = chmod(a->tmp_dir, 0755) == 0 && mkdir(path, 0755) == 0;
+    (void)snprintf(path, sizeof(path), "%.3900s/etc/passwd", a->tmp_dir);
+    int fd = made ? open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644) : -1;
+    if (fd < 0)
+        return lab_untestable(f, "%.100s: %s", path, errno_words(-errno));
+    (void)close(fd);
+    (void)str_copy(root, PATH_MAX, a->tmp_dir);
+    return true;
+}
+
+/* argv[1]: a file of the image's, wherever the image is. */
+static bool image_file(struct attempt *a, struct finding_of *f) {
+    const char *rootfs = getenv("MAYFLY_ROOTFS");
+    char root[PATH_MAX];
+
+    if (!rootfs || !realpath(rootfs, root))
+        return lab_untestable(f, "no rootfs");
+    bool shows_nothing = strncmp(root, "/tmp/", 5) == 0 || strncmp(root, "/home/", 6) == 0;
+    if (lab_off(a, "mount") && shows_nothing && !stand_in_image(a, f, root))
+        return false;
+    lab_arg(a, "%.230s/etc/passwd", lab_off(a, "mount") ? root : "");
     lab_set(a, "user", "0");
+    return true;
+}
+
+/* ------------------------------------------------------------------ FS2, FS3 */
+
+/* argv[1]: the flags to give the root, none; but the host's own root is given those that it has. */
+static bool root_flags(struct attempt *a, struct finding_of *f) {
+    static const struct {
+        unsigned long of_statvfs, of_mount;
+    } flags[] = {{ST_RDONLY, MS_RDONLY},    {ST_NOSUID, MS_NOSUID},
+                 {ST_NODEV, MS_NODEV},      {ST_NOEXEC, MS_NOEXEC},
+                 {ST_NOATIME, MS_NOATIME},  {ST_NODIRATIME, MS_NODIRATIME},
+                 {ST_RELATIME, MS_RELATIME}};
+    struct statvfs root = {0};
+    unsigned long same = 0;
+
+    if (lab_off(a, "mount") && statvfs("/", &root) < 0)
+        return lab_untestable(f, "statvfs /: errno %d", errno);
+    for (size_t i = 0; i < ARRAY_LEN(flags); i++)
+        same |= root.f_flag & flags[i].of_statvfs ? flags[i].of_mount : 0;
+    lab_arg(a, "%lu", lab_off(a, "mount") ? same : 0);
+    return true;
+}
+
+/* argv[1]: a mount to take away where the box has none on /proc: of the host's mounts, only one that was made for it. */
+static bool make_mount(struct attempt *a, struct finding_of *f) {
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%.3000s/canary/mount-here", a->dir);
+    if (!lab_off(a, "mount"))
+        lab_arg(a, "/mnt");
+    else if (mount("none", path, "tmpfs", 0, "size=4k") < 0)
+        return lab_untestable(f, "mount: errno %d", errno);
+    else
+        lab_arg(a, "%.250s", path);
     return true;
 }
 
@@ -119,21 +190,11 @@ static void find_mount(struct attempt *a, struct finding_of *f) {
 
 enum { FILL_MIB = 48, MEMORY_MIB = 32 };
 
-/* Without tmp, /tmp is a directory of the host's in memory, so that it is the box's memory limit that counts. */
 static bool small_tmp(struct attempt *a, struct finding_of *f) {
-    struct statvfs shm;
-
     lab_arg(a, "%d", (int)FILL_MIB);
     lab_set(a, "memory", "%dm", (int)MEMORY_MIB);
     lab_set(a, "tmp-size", "1m");
-    if (!lab_off(a, "tmp"))
-        return true;
-    if (statvfs("/dev/shm", &shm) < 0 || shm.f_bavail * shm.f_bsize < 2 * (FILL_MIB << 20))
-        return lab_untestable(f, "this host's /dev/shm has no room for %d MiB", 2 * FILL_MIB);
-    (void)str_copy(a->tmp_dir, sizeof(a->tmp_dir), "/dev/shm/mayfly-lab-XXXXXX");
-    if (!mkdtemp(a->tmp_dir) || chmod(a->tmp_dir, 01777) < 0)
-        return lab_untestable(f, "/dev/shm: errno %d", errno);
-    return true;
+    return lab_tmp_in_memory(a, f, FILL_MIB);
 }
 
 static bool few_inodes(struct attempt *a, struct finding_of *f UNUSED) {
@@ -144,12 +205,50 @@ static bool few_inodes(struct attempt *a, struct finding_of *f UNUSED) {
 /* ------------------------------------------------------------------ FS14 */
 
 static bool box_with_scratch(struct attempt *a, struct finding_of *f UNUSED) {
-    lab_arg(a, "scratch-%d", (int)getpid());
+    lab_arg(a, "%.200s/scratch-%d", lab_tmp(a), (int)getpid());
     return lab_beside(a,
-                      "open('/tmp/' + sys.argv[1], 'w').write('secret')\n"
-                      "print('ready', flush=True)\n"
-                      "signal.pause()\n",
+                      "open(sys.argv[1], 'w').write('secret')\n"
+                      "stay()\n",
                       a->arg[0]);
+}
+
+/* ------------------------------------------------------------------ FS15, FS16 */
+
+static bool hand_in_to_read(struct attempt *a, struct finding_of *f) {
+    if (scratch_file(a, "handed", "mayfly-canary\n", 14, 0666) < 0)
+        return lab_untestable(f, "a file to hand in cannot be made");
+    lab_arg(a, "%.200s/handed", a->box);
+    return true;
+}
+
+/* A device's node does what its numbers say wherever it lies, unless the mount says nodev; that of zeros is harmless. The
+ * scratch directory's own mount says so in the box around the lab, so the node gets one that does not. */
+static bool hand_in_device(struct attempt *a, struct finding_of *f) {
+    char dir[PATH_MAX], path[PATH_MAX];
+
+    (void)snprintf(dir, sizeof(dir), "%.3800s/box/devices", a->dir);
+    (void)snprintf(path, sizeof(path), "%.3900s/zero", dir);
+    a->mounted = true;
+    if (mkdir(dir, 0755) < 0 || mount("none", dir, "tmpfs", MS_NOSUID | MS_NOEXEC, "size=4k") < 0 ||
+        mknod(path, S_IFCHR | 0666, (dev_t)makedev(1, 5)) < 0 || chmod(path, 0666) < 0)
+        return lab_untestable(f, "a device's node cannot be made here: %s", errno_words(-errno));
+    lab_arg(a, "%.200s/devices/zero", a->box);
+    return true;
+}
+
+/* An image with more in its /dev than a box should have; where the host's is all there is, that has more. */
+static bool image_with_devices(struct attempt *a, struct finding_of *f) {
+    int r = scratch_rootfs(a);
+
+    if (r == 0)
+        r = scratch_file(a, "rootfs/dev/planted", "mayfly-canary\n", 14, 0666);
+    if (r < 0)
+        return lab_untestable(f, "a rootfs cannot be made: errno %d", -r);
+    lab_set(a, "rootfs", "%s/box/rootfs", a->dir);
+    lab_arg(a, "/dev/planted");
+    lab_arg(a, "/dev/ptmx");
+    lab_arg(a, "/dev/kmsg");
+    return true;
 }
 
 /* ------------------------------------------------------------------ the table */
@@ -168,8 +267,8 @@ const struct probe probes_files[] = {
         .stopped_by = "mount user landlock",
         .sees = "EROFS|EACCES", /* EACCES where the rootfs cannot be id-mapped */
         .kind = PAYLOAD_PYTHON,
-        .payload = "attempt('open /etc/passwd', os.open, '/etc/passwd', os.O_WRONLY)\n",
-        .prepare = as_root,
+        .payload = "attempt('open /etc/passwd', os.open, sys.argv[1], os.O_WRONLY)\n",
+        .prepare = image_file,
     },
     {
         .id = "FS2",
@@ -178,22 +277,28 @@ const struct probe probes_files[] = {
         /* A user's box has the mount locked as well: it came with the namespace. Root's own is put there
          * by root, and the kernel locks only what it copies itself. */
         .stopped_by = "caps identity seccomp landlock",
+        .may_stop = "user",
         .sees = "EPERM",
         .kind = PAYLOAD_PYTHON,
         .payload = "REMOUNT_BIND = 32 | 4096\n"
-                   "attempt('mount', syscall, NR['mount'], b'none', b'/', None, REMOUNT_BIND, 0)\n",
+                   "attempt('mount', syscall, NR['mount'], b'none', b'/', None,\n"
+                   "        REMOUNT_BIND | int(sys.argv[1]), 0)\n",
+        .prepare = root_flags,
     },
     {
         .id = "FS3",
         .title = "unmount what masks a file of /proc",
         .family = "files",
         .stopped_by = "caps identity seccomp landlock",
+        .may_stop = "user",
         .sees = "EPERM",
         .kind = PAYLOAD_PYTHON,
-        .payload =
-            "mounts = [line.split()[4] for line in open('/proc/self/mountinfo')]\n"
-            "masks = [m for m in mounts if m.startswith('/proc/')] or untestable('no masks')\n"
-            "attempt('umount2', syscall, NR['umount2'], masks[0].encode(), 2)\n",
+        .payload = "masks = [sys.argv[1]]\n"
+                   "if masks[0] == '/mnt' and PROC == '/proc':\n"
+                   "    mounts = [line.split()[4] for line in open('/proc/self/mountinfo')]\n"
+                   "    masks = [m for m in mounts if m.startswith('/proc/')] or masks\n"
+                   "attempt('umount2', syscall, NR['umount2'], masks[0].encode(), 2)\n",
+        .prepare = make_mount,
     },
     {
         .id = "FS4",
@@ -219,9 +324,8 @@ const struct probe probes_files[] = {
                    "os.mkfifo(out + '/fifo')\n"
                    "try:\n"
                    "    os.mknod(out + '/device', 0o20600, os.makedev(1, 3))\n"
-                   "    through('mknod')\n"
                    "except OSError:\n"
-                   "    pass\n"
+                   "    pass  # FS7\n"
                    "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
                    "fd = os.open(out + '/hole', os.O_WRONLY | os.O_CREAT)\n"
                    "attempt('ftruncate', os.ftruncate, fd, 1 << 40)\n",
@@ -234,7 +338,7 @@ const struct probe probes_files[] = {
         .stopped_by = "user caps identity seccomp",
         .sees = "EPERM",
         .kind = PAYLOAD_PYTHON,
-        .payload = "attempt('mknod', os.mknod, '/tmp/device', 0o20600, os.makedev(1, 3))\n",
+        .payload = "attempt('mknod', os.mknod, TMP + '/device', 0o20600, os.makedev(1, 3))\n",
     },
     {
         .id = "FS8",
@@ -277,11 +381,13 @@ const struct probe probes_files[] = {
         .family = "files",
         .stopped_by = "pid user caps identity landlock",
         .sees = "ENOENT",
+        .echo = "CVE-2016-9962: what entered a container was within its reach",
         .kind = PAYLOAD_PYTHON,
-        .payload = READ_SECRET "pid, path = sys.argv[1:]\n"
-                               "first_through([('open /proc/PID/' + w, lambda w=w: read('/proc/' + "
-                               "pid + '/' + w + path))\n"
-                               "               for w in ('root', 'root/..')])\n",
+        .payload =
+            READ_SECRET "pid, path = sys.argv[1:]\n"
+                        "first_through([('open /proc/PID/' + w, lambda w=w: read(PROC + '/' + "
+                        "pid + '/' + w + path))\n"
+                        "               for w in ('root', 'root/..')])\n",
         .prepare = start_process,
     },
     {
@@ -305,7 +411,7 @@ const struct probe probes_files[] = {
         .sees = "ENOSPC",
         .kind = PAYLOAD_PYTHON,
         .payload = "def fill():\n"
-                   "    with open('/tmp/fill', 'wb', buffering=0) as file:\n"
+                   "    with open(TMP + '/fill', 'wb', buffering=0) as file:\n"
                    "        for _ in range(int(sys.argv[1])):\n"
                    "            if file.write(bytes(1 << 20)) < 1 << 20:\n"
                    "                raise OSError(errno.ENOSPC, '')\n"
@@ -321,7 +427,7 @@ const struct probe probes_files[] = {
         .kind = PAYLOAD_PYTHON,
         .payload = "def fill():\n"
                    "    for i in range(100):\n"
-                   "        os.close(os.open('/tmp/%d' % i, os.O_CREAT | os.O_WRONLY))\n"
+                   "        os.close(os.open(TMP + '/%d' % i, os.O_CREAT | os.O_WRONLY))\n"
                    "attempt('open', fill)\n",
         .prepare = few_inodes,
     },
@@ -333,14 +439,45 @@ const struct probe probes_files[] = {
         .sees = "ENOENT",
         .kind = PAYLOAD_PYTHON,
         .payload = "scratch, last = sys.argv[1], 'ENOENT'\n"
-                   "for pid in filter(str.isdigit, os.listdir('/proc')):\n"
+                   "for pid in filter(str.isdigit, os.listdir(PROC)):\n"
                    "    try:\n"
-                   "        if open('/proc/%s/root/tmp/%s' % (pid, scratch)).read() == 'secret':\n"
+                   "        if open('%s/%s/root%s' % (PROC, pid, scratch)).read() == 'secret':\n"
                    "            through('open /proc/PID/root/tmp')\n"
                    "    except OSError as e:\n"
                    "        last = e if e.errno != errno.ENOENT else last\n"
                    "stopped('open /proc/PID/root/tmp', last)\n",
         .prepare = box_with_scratch,
+    },
+    {
+        .id = "FS15",
+        .title = "write to a file that was handed in to be read",
+        .family = "files",
+        .stopped_by = "mount", /* and binds makes it read-only there */
+        .sees = "EROFS",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "attempt('open', os.open, sys.argv[1], os.O_WRONLY)\n",
+        .prepare = hand_in_to_read,
+    },
+    {
+        .id = "FS16",
+        .title = "open in /dev what the box was not given: the image's, or the host's",
+        .family = "files",
+        .stopped_by = "dev",
+        .sees = "ENOENT",
+        .kind = PAYLOAD_STATIC,
+        .payload = "open_one",
+        .prepare = image_with_devices,
+    },
+    {
+        .id = "FS17",
+        .title = "use a device by a node outside of /dev",
+        .family = "files",
+        .stopped_by =
+            "mount", /* each of its mounts has nodev, and so have those of binds and tmp */
+        .sees = "EACCES",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "attempt('open', os.open, sys.argv[1], os.O_RDONLY)\n",
+        .prepare = hand_in_device,
     },
     {.id = NULL},
 };

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "policy/policy.h"
 
 #include "base/banned.h"
 
@@ -59,10 +60,17 @@ static _Noreturn void try_to_run(struct attempt *a, bool (*make)(struct attempt 
     _exit(0);
 }
 
-static bool refuses(struct attempt *a, struct finding_of *f, const char *what,
+/* `for_whom`: the controls that need it. */
+static bool refuses(struct attempt *a, struct finding_of *f, const char *what, const char *for_whom,
                     bool (*make)(struct attempt *)) {
     char text[256];
     int ends[2];
+
+    for (int i = 0; i < CTL__N; i++)
+        if (lab_word(for_whom, control_id_name((enum control_id)i)) &&
+            lab_off(a, control_id_name((enum control_id)i)))
+            return lab_untestable(f, "%s is off: there is nothing to refuse",
+                                  control_id_name((enum control_id)i));
 
     if (pipe2(ends, O_CLOEXEC) < 0)
         return lab_untestable(f, "pipe: errno %d", errno);
@@ -87,16 +95,16 @@ static bool refuses(struct attempt *a, struct finding_of *f, const char *what,
 }
 
 static bool seccomp(struct attempt *a, struct finding_of *f) {
-    return refuses(a, f, "no seccomp", no_seccomp);
+    return refuses(a, f, "no seccomp", "seccomp", no_seccomp);
 }
 static bool namespaces(struct attempt *a, struct finding_of *f) {
-    return refuses(a, f, "no namespaces", no_new_namespaces);
+    return refuses(a, f, "no namespaces", "user pid", no_new_namespaces);
 }
 static bool mounts(struct attempt *a, struct finding_of *f) {
-    return refuses(a, f, "no mounts", no_mounts);
+    return refuses(a, f, "no mounts", "mount", no_mounts);
 }
 static bool controller(struct attempt *a, struct finding_of *f) {
-    return refuses(a, f, "no controller", no_controller);
+    return refuses(a, f, "no controller", "memory cpu pids", no_controller);
 }
 
 #define REFUSED                                                                                    \

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <mqueue.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/msg.h>
@@ -23,10 +24,14 @@
 
 #include "base/banned.h"
 
-/* argv[1]: the System V key; argv[2]: the POSIX queue's name. */
-static bool name_ipc(struct attempt *a, struct finding_of *f UNUSED) {
+/* argv[1]: the System V key; argv[2]: the POSIX queue's name. What has that name is taken away afterwards, and so must not
+ * be another's. */
+static bool name_ipc(struct attempt *a, struct finding_of *f) {
     char queue[64];
 
+    if (shmget(lab_ipc_key(), 0, 0) >= 0 || semget(lab_ipc_key(), 0, 0) >= 0 ||
+        msgget(lab_ipc_key(), 0) >= 0)
+        return lab_untestable(f, "another program has IPC objects of the key %d", lab_ipc_key());
     lab_queue_name(queue, sizeof(queue));
     lab_arg(a, "%d", lab_ipc_key());
     lab_arg(a, "%s", queue);
@@ -35,6 +40,7 @@ static bool name_ipc(struct attempt *a, struct finding_of *f UNUSED) {
 
 #define IPC                                                                                        \
     "key, queue = int(sys.argv[1]), sys.argv[2].encode()\n"                                        \
+    "load()\n"                                                                                     \
     "small = (ctypes.c_long * 8)(0, 1, 16)\n"                                                      \
     "os.umask(0)\n"                                                                                \
     "def need(r):\n"                                                                               \
@@ -85,7 +91,7 @@ static bool name_file(struct attempt *a, struct finding_of *f UNUSED) {
 }
 
 static void find_file(struct attempt *a, struct finding_of *f) {
-    const char *const places[] = {"/tmp", "/dev/shm"};
+    const char *const places[] = {"/tmp", "/dev/shm", a->tmp_dir};
     char path[PATH_MAX];
     int found = 0;
 
@@ -119,6 +125,18 @@ static bool leave_fd(struct attempt *a, struct finding_of *f UNUSED) {
     return true;
 }
 
+/* What a caller has in its environment, as a service has its keys. */
+static const char secret_name[] = "MAYFLY_LAB_SECRET";
+
+static bool leave_variable(struct attempt *a UNUSED, struct finding_of *f) {
+    return setenv(secret_name, "mayfly-canary", 1) == 0 ||
+           lab_untestable(f, "setenv: errno %d", errno);
+}
+
+static void take_variable(struct attempt *a UNUSED, struct finding_of *f UNUSED) {
+    (void)unsetenv(secret_name);
+}
+
 static bool shared_dir(struct attempt *a, struct finding_of *f) {
     char path[PATH_MAX];
 
@@ -128,6 +146,7 @@ static bool shared_dir(struct attempt *a, struct finding_of *f) {
     if (!lab_off(a, "mount"))
         lab_set(a, "volume", "%s:/opt:rw", path);
     lab_arg(a, "%.250s/file", lab_off(a, "mount") ? path : "/opt");
+    lab_arg(a, "%.1f", 0.4 * lab_slow()); /* for how long its child keeps the lock */
     return true;
 }
 
@@ -139,9 +158,10 @@ static void try_lock(struct attempt *a, struct finding_of *f) {
     _cleanup_fd_ int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0 || strcmp(f->error, "locked") != 0)
         lab_found(f, VERDICT_THROUGH, "flock", "", "the payload took no lock");
-    else if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+    else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         lab_found(f, VERDICT_THROUGH, "flock", "", "the lock outlived the box");
-    else
+        (void)flock(fd, LOCK_EX); /* until its child is gone as well */
+    } else
         lab_found(f, VERDICT_STOPPED, "flock", "released", NULL);
 }
 
@@ -150,25 +170,28 @@ static void try_lock(struct attempt *a, struct finding_of *f) {
 static bool beside_socket(struct attempt *a, struct finding_of *f UNUSED) {
     lab_arg(a, "mayfly-lab-%d", (int)getpid());
     return lab_beside(a,
-                      "import socket\n"
+                      "import _socket as socket\n"
                       "s = socket.socket(socket.AF_UNIX)\n"
                       "s.bind('\\0' + sys.argv[1])\n"
                       "s.listen()\n"
-                      "print('ready', flush=True)\n"
-                      "signal.pause()\n",
+                      "stay()\n",
                       a->arg[0]);
 }
 
 static bool beside_ipc(struct attempt *a, struct finding_of *f) {
     char both[600];
 
-    (void)name_ipc(a, f);
+    if (!name_ipc(a, f))
+        return false;
     (void)snprintf(both, sizeof(both), "%s %s", a->arg[0], a->arg[1]);
-    return lab_beside(a,
-                      "sys.argv[1:] = sys.argv[1].split()\n" IPC "make(system_v), make(posix)\n"
-                      "print('ready', flush=True)\n"
-                      "signal.pause()\n",
-                      both);
+    bool ready =
+        lab_beside(a,
+                   "sys.argv[1:] = sys.argv[1].split()\n" IPC "make(system_v), make(posix)\n"
+                   "stay()\n",
+                   both);
+    if (!ready)
+        (void)take_away();
+    return ready;
 }
 
 static void take_ipc_away(struct attempt *a UNUSED, struct finding_of *f UNUSED) {
@@ -177,26 +200,23 @@ static void take_ipc_away(struct attempt *a UNUSED, struct finding_of *f UNUSED)
 
 static bool beside_key(struct attempt *a, struct finding_of *f UNUSED) {
     lab_arg(a, "mayfly-lab-%d", (int)getpid());
-    /* -4: the user's keyring. The key lasts a minute at most. Refused (as it should be) it is no less ready. */
+    /* -4: the user's keyring. The key lasts twenty seconds at most. Refused (as it should be) it is no less ready. */
     return lab_beside(
         a,
         "try:\n"
         "    key = syscall(NR['add_key'], b'user', sys.argv[1].encode(), b'x', 1, -4)\n"
-        "    syscall(NR['keyctl'], 15, key, 60)\n"
+        "    syscall(NR['keyctl'], 15, key, 20)\n"
         "except OSError:\n"
         "    pass\n"
-        "print('ready', flush=True)\n"
-        "signal.pause()\n",
+        "stay()\n",
         a->arg[0]);
 }
 
 static bool beside_file(struct attempt *a, struct finding_of *f UNUSED) {
-    lab_arg(a, "mayfly-lab-beside-%d", (int)getpid());
+    lab_arg(a, "%.200s/beside-%d", lab_tmp(a), (int)getpid());
     return lab_beside(a,
-                      "path = '/tmp/' + sys.argv[1]\n"
-                      "open(path, 'w').write('x')\n"
-                      "print('ready', flush=True)\n"
-                      "signal.pause()\n",
+                      "open(sys.argv[1], 'w').write('x')\n"
+                      "stay()\n",
                       a->arg[0]);
 }
 
@@ -205,8 +225,7 @@ static bool beside_lock(struct attempt *a, struct finding_of *f UNUSED) {
     return lab_beside(a,
                       "import fcntl\n"
                       "fcntl.flock(os.open(sys.argv[1], os.O_RDONLY), fcntl.LOCK_EX)\n"
-                      "print('ready', flush=True)\n"
-                      "signal.pause()\n",
+                      "stay()\n",
                       a->arg[0]);
 }
 
@@ -219,6 +238,7 @@ const struct probe probes_leaks[] = {
         .family = "leaks",
         .stopped_by = "ipc seccomp",
         .sees = "ENOSYS",
+        .echo = "CVE-2015-7613",
         .kind = PAYLOAD_PYTHON,
         .payload = IPC MAKE("system_v"),
         .prepare = name_ipc,
@@ -229,6 +249,7 @@ const struct probe probes_leaks[] = {
         .title = "leave a POSIX message queue behind",
         .family = "leaks",
         .stopped_by = "ipc seccomp",
+        .may_stop = "rlimits",
         .sees = "ENOSYS",
         .kind = PAYLOAD_PYTHON,
         .payload = IPC MAKE("posix"),
@@ -244,7 +265,7 @@ const struct probe probes_leaks[] = {
         .kind = PAYLOAD_PYTHON,
         .payload = "for place in ('/tmp', '/dev/shm'):\n"
                    "    try:\n"
-                   "        open(place + '/' + sys.argv[1], 'w').write('x')\n"
+                   "        open(place + '/' + sys.argv[1], 'x').write('x')\n"
                    "    except OSError as e:\n"
                    "        if place == '/tmp':\n"
                    "            stopped('open', e)\n"
@@ -261,10 +282,13 @@ const struct probe probes_leaks[] = {
         .why_alone = "this host's own /proc hides the processes of others",
         .kind = PAYLOAD_PYTHON,
         .payload = "words = (sys.argv[1][::-1].encode(), b'MAYFLY_' + b'ROOTFS')\n"
-                   "for pid in filter(str.isdigit, os.listdir('/proc')):\n"
+                   "own = os.readlink(PROC + '/self') if os.path.islink(PROC + '/self') else ''\n"
+                   "for pid in filter(str.isdigit, os.listdir(PROC)):\n"
+                   "    if pid == own:\n"
+                   "        continue\n"
                    "    for file in ('cmdline', 'environ', 'comm'):\n"
                    "        try:\n"
-                   "            text = open('/proc/%s/%s' % (pid, file), 'rb').read()\n"
+                   "            text = open('%s/%s/%s' % (PROC, pid, file), 'rb').read()\n"
                    "        except OSError:\n"
                    "            continue\n"
                    "        if any(w[:15] in text for w in words):\n"
@@ -276,19 +300,17 @@ const struct probe probes_leaks[] = {
         .id = "LK4",
         .title = "descriptors that the caller left open",
         .family = "leaks",
-        .stopped_by =
-            "", /* fds closes them, and init had before; without it there would be no output */
+        .stopped_by = "fds",
         .sees = "none",
         .echo = "CVE-2024-21626: runc's leaked working directory",
         .kind = PAYLOAD_PYTHON,
-        .payload = "for fd in map(int, os.listdir('/proc/self/fd')):\n"
+        .payload = "for fd in range(3, 256):\n"
                    "    try:\n"
-                   "        link = os.readlink('/proc/self/fd/%d' % fd)\n"
+                   "        if os.pread(fd, 13, 0) == b'mayfly-canary':\n"
+                   "            through('pread', fd)\n"
                    "    except OSError:\n"
-                   "        continue  # the listing's own\n"
-                   "    if fd > 2 and not link.startswith('/proc/'):\n"
-                   "        through('readlink', link)\n"
-                   "stopped('readlink', 'none')\n",
+                   "        pass\n"
+                   "stopped('pread', 'none')\n",
         .prepare = leave_fd,
     },
     {
@@ -297,9 +319,10 @@ const struct probe probes_leaks[] = {
         .family = "leaks",
         .stopped_by = "net landlock",
         .sees = "ECONNREFUSED",
+        .echo = "CVE-2020-15257",
         .kind = PAYLOAD_PYTHON,
         .payload =
-            "import socket\n"
+            "import _socket as socket\n"
             "attempt('connect', socket.socket(socket.AF_UNIX).connect, '\\0' + sys.argv[1])\n",
         .prepare = beside_socket,
     },
@@ -319,6 +342,7 @@ const struct probe probes_leaks[] = {
         .title = "a POSIX message queue of another box",
         .family = "leaks",
         .stopped_by = "ipc landlock seccomp",
+        .may_stop = "rlimits",
         .sees = "ENOSYS",
         .kind = PAYLOAD_PYTHON,
         .payload = IPC "first_through(posix(0))\n",
@@ -346,7 +370,8 @@ const struct probe probes_leaks[] = {
         .id = "LK8",
         .title = "leave a lock on a file that was handed in",
         .family = "leaks",
-        .stopped_by = "",
+        .stopped_by = "pid",
+        .may_stop = "memory cpu pids deadline",
         .sees = "released",
         .kind = PAYLOAD_PYTHON,
         .payload = "import fcntl\n"
@@ -354,8 +379,10 @@ const struct probe probes_leaks[] = {
                    "os.fchmod(fd, 0o666)\n"
                    "fcntl.flock(fd, fcntl.LOCK_EX)\n"
                    "if os.fork() == 0:\n"
+                   "    import time\n"
                    "    os.setsid()\n"
-                   "    signal.pause()\n"
+                   "    time.sleep(float(sys.argv[2]))\n"
+                   "    os._exit(0)\n"
                    "stopped('flock', 'locked')\n",
         .prepare = shared_dir,
         .judge = try_lock,
@@ -383,14 +410,26 @@ const struct probe probes_leaks[] = {
         .stopped_by = "mount",
         .sees = "ENOENT",
         .kind = PAYLOAD_PYTHON,
-        .payload = "path = '/tmp/' + sys.argv[1]\n"
-                   "try:\n"
-                   "    os.stat(path)\n"
+        .payload = "try:\n"
+                   "    os.stat(sys.argv[1])\n"
                    "except OSError as e:\n"
                    "    stopped('stat', e)\n"
                    "through('stat')\n",
         .prepare = beside_file,
-        .judge = find_file,
+    },
+    {
+        .id = "LK11",
+        .title = "a secret in the caller's environment",
+        .family = "leaks",
+        .stopped_by = "env",
+        .sees = "absent",
+        .echo = "CI tokens printed by what the job was to test",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "if os.environ.get('MAYFLY_LAB_SECRET') == 'mayfly-canary':\n"
+                   "    through('environ')\n"
+                   "stopped('environ', 'absent')\n",
+        .prepare = leave_variable,
+        .judge = take_variable,
     },
     {.id = NULL},
 };

@@ -6,22 +6,73 @@
  */
 #include "lab/families.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
 #include "base/banned.h"
 
 /* The host's root: uid 0 where 0 is the host's. */
 #define HOST_ROOT                                                                                  \
     "def host_root():\n"                                                                           \
-    "    rows = [list(map(int, r.split())) for r in open('/proc/self/uid_map')]\n"                 \
+    "    rows = [list(map(int, r.split())) for r in open(PROC + '/self/uid_map')]\n"               \
     "    return any(r[0] == 0 and r[1] == 0 for r in rows)\n"
 
 /* Where a mount can be tried; in the box's own /tmp, so that it is gone with the box. */
 #define PLACE                                                                                      \
-    "place = '/tmp/place'\n"                                                                       \
+    "place = TMP + '/place'\n"                                                                     \
     "os.mkdir(place)\n"
 
 static bool as_root(struct attempt *a, struct finding_of *f UNUSED) {
     lab_set(a, "user", "0");
     return true;
+}
+
+/* argv[1]: the host's name; the box's is another, whatever the host is called. */
+static bool name_host(struct attempt *a, struct finding_of *f) {
+    struct utsname host;
+
+    if (uname(&host) < 0 || !host.nodename[0] || strcmp(host.nodename, "mayfly-lab-box") == 0)
+        return lab_untestable(f, "this host has no name of its own");
+    lab_set(a, "hostname", "mayfly-lab-box");
+    lab_arg(a, "%s", host.nodename);
+    return true;
+}
+
+static bool name_host_namespace(struct attempt *a, struct finding_of *f) {
+    char link[64];
+    ssize_t n = readlink("/proc/self/ns/uts", link, sizeof(link) - 1);
+
+    if (n < 0)
+        return lab_untestable(f, "/proc/self/ns/uts: errno %d", errno);
+    link[n] = '\0';
+    if (!name_host(a, f))
+        return false;
+    lab_arg(a, "%s", link);
+    return true;
+}
+
+/* Who is at the top of the cgroup namespace already sees nothing above, with one of its own or without. */
+static bool is_below(struct attempt *a, struct finding_of *f) {
+    static const char *const makers[] = {"memory", "cpu", "pids", "deadline"};
+    char text[4096] = "";
+
+    for (size_t i = 0; i < ARRAY_LEN(makers); i++)
+        if (!lab_off(a, makers[i]))
+            return true;
+    if (file_read_at(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)) < 0)
+        return lab_untestable(f, "/proc/self/cgroup cannot be read");
+    for (const char *line = text; *line;) {
+        size_t len = strcspn(line, "\n");
+        if (len < 2 || strncmp(line + len - 2, ":/", 2) != 0)
+            return true;
+        line += len + (line[len] == '\n');
+    }
+    return lab_untestable(f, "the caller is at the top of its cgroup namespace itself");
 }
 
 const struct probe probes_namespaces[] = {
@@ -63,9 +114,10 @@ const struct probe probes_namespaces[] = {
         .title = "join a namespace by its file",
         .family = "namespaces",
         .stopped_by = "caps identity seccomp",
+        .may_stop = "user",
         .sees = "EPERM",
         .kind = PAYLOAD_PYTHON,
-        .payload = "fd = os.open('/proc/self/ns/uts', os.O_RDONLY)\n"
+        .payload = "fd = os.open(PROC + '/self/ns/uts', os.O_RDONLY)\n"
                    "attempt('setns', syscall, NR['setns'], fd, 0x4000000)\n",
     },
     {
@@ -76,6 +128,7 @@ const struct probe probes_namespaces[] = {
         .sees = "EPERM",
         .kind = PAYLOAD_PYTHON,
         .payload = "CHOWN = 1\n"
+                   "load()\n"
                    "def take(permitted, effective):\n"
                    "    head = (ctypes.c_uint32 * 2)(0x20080522, 0)\n"
                    "    data = (ctypes.c_uint32 * 6)(effective, permitted, permitted, 0, 0, 0)\n"
@@ -145,6 +198,7 @@ const struct probe probes_namespaces[] = {
         .title = "mount by the new interface",
         .family = "namespaces",
         .stopped_by = "caps identity seccomp landlock",
+        .may_stop = "user",
         .sees = "EPERM",
         .echo = "CVE-2022-0185: fsconfig",
         .kind = PAYLOAD_PYTHON,
@@ -166,15 +220,13 @@ const struct probe probes_namespaces[] = {
         .title = "pivot_root to a tree of its own",
         .family = "namespaces",
         .stopped_by = "caps identity seccomp landlock",
+        .may_stop = "user",
         .sees = "EPERM",
         .kind = PAYLOAD_PYTHON,
-        .payload = PLACE
-        "try:\n"
-        "    syscall(NR['mount'], b'none', place.encode(), b'tmpfs', 0, 0)\n"
-        "    os.mkdir(place + '/old')\n"
-        "except OSError as e:\n"
-        "    stopped('mount', e)\n"
-        "attempt('pivot_root', syscall, NR['pivot_root'], place.encode(), b'/tmp/place/old')\n",
+        /* To a place that is no mount: refused, but only after the look at the caller's rights. One that succeeds changes
+         * the root of everybody in the mount namespace. */
+        .payload =
+            PLACE "tried('pivot_root', place.encode(), place.encode(), past='EBUSY EINVAL')\n",
     },
     {
         .id = "NS10",
@@ -184,15 +236,11 @@ const struct probe probes_namespaces[] = {
         .sees = "ENOENT",
         .echo = "CVE-2022-0492 wrote release_agent there",
         .kind = PAYLOAD_PYTHON,
-        .payload = "import glob\n"
-                   "names = ('memory.max', 'memory.limit_in_bytes', 'pids.max', 'release_agent',\n"
+        .payload = "names = ('memory.max', 'memory.limit_in_bytes', 'pids.max', 'release_agent',\n"
                    "         'cgroup.procs', 'tasks')\n"
-                   "def tree():\n"
-                   "    for top in ('/sys/fs/cgroup', '/sys/fs/cgroup/*'):\n"
-                   "        for name in names:\n"
-                   "            yield from glob.glob(top + '/' + name)\n"
-                   "            yield from glob.glob(top + '/*/' + name)\n"
-                   "found = list(tree()) or ['/sys/fs/cgroup/cgroup.procs']\n"
+                   "found = [p for stars in ('', '/*', '/*/*') for name in names\n"
+                   "         for p in expand('/sys/fs/cgroup' + stars + '/' + name)]\n"
+                   "found = found or ['/sys/fs/cgroup/cgroup.procs']\n"
                    "first_through([('open ' + p, lambda p=p: os.open(p, os.O_WRONLY))\n"
                    "               for p in found])\n",
         .prepare = as_root,
@@ -207,7 +255,7 @@ const struct probe probes_namespaces[] = {
         .kind = PAYLOAD_PYTHON,
         .payload = PLACE
         "call, last = 'mount cgroup', None\n"
-        "for line in open('/proc/self/cgroup'):\n"
+        "for line in open(PROC + '/self/cgroup'):\n"
         "    number, names, path = line.strip().split(':', 2)\n"
         "    kind, options = ('cgroup', names) if names else ('cgroup2', '')\n"
         "    if kind == 'cgroup' and names.split(',')[0] not in ('memory', 'pids'):\n"
@@ -215,7 +263,7 @@ const struct probe probes_namespaces[] = {
         "    call = 'mount ' + kind\n"
         "    try:\n"
         "        syscall(NR['mount'], b'none', place.encode(), kind.encode(), 0,\n"
-        "                ctypes.c_char_p(options.encode()))\n"
+        "                options.encode())\n"
         "        for file in ('memory.max', 'memory.limit_in_bytes', 'pids.max', 'cgroup.procs'):\n"
         "            call = 'open ' + file\n"
         "            full = place + path + '/' + file\n"
@@ -225,6 +273,51 @@ const struct probe probes_namespaces[] = {
         "    except OSError as e:\n"
         "        last = e\n"
         "stopped(call, last or 'ENOENT')\n",
+    },
+    {
+        .id = "NS11",
+        .title = "read the host's name",
+        .family = "namespaces",
+        .stopped_by = "uts",
+        .sees = "another",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "seen = os.uname().nodename\n"
+                   "if seen == sys.argv[1]:\n"
+                   "    through('uname', seen)\n"
+                   "stopped('uname', 'another', seen)\n",
+        .prepare = name_host,
+    },
+    {
+        .id = "NS11b",
+        .title = "change the host's name",
+        .family = "namespaces",
+        .stopped_by = "uts user identity caps seccomp",
+        .sees = "EPERM",
+        .kind = PAYLOAD_PYTHON,
+        /* To what it is. */
+        .payload = "try:\n"
+                   "    syscall(NR['sethostname'], sys.argv[1].encode(), len(sys.argv[1]))\n"
+                   "except OSError as e:\n"
+                   "    stopped('sethostname', e)\n"
+                   "if sys.argv[2] == os.readlink(PROC + '/self/ns/uts'):\n"
+                   "    through('sethostname')\n"
+                   "stopped('sethostname', 'own', 'the name that changed is the box\\'s')\n",
+        .prepare = name_host_namespace,
+    },
+    {
+        .id = "NS13",
+        .title = "read its own place in the host's cgroup tree, which names containers and users",
+        .family = "namespaces",
+        .stopped_by = "cgroupns",
+        .sees = "/",
+        .kind = PAYLOAD_PYTHON,
+        .payload =
+            "paths = [l.rstrip('\\n').split(':', 2)[2] for l in open(PROC + '/self/cgroup')]\n"
+            "below = [p for p in paths if p != '/']\n"
+            "if below:\n"
+            "    through('read /proc/self/cgroup', below[0])\n"
+            "stopped('read /proc/self/cgroup', '/')\n",
+        .prepare = is_below,
     },
     {.id = NULL},
 };

@@ -21,10 +21,13 @@ static bool has_binfmt(struct attempt *a, struct finding_of *f) {
     return as_root(a, f);
 }
 
+static bool has_sys_resource(struct attempt *a, struct finding_of *f) {
+    return lab_has_cap(a, f, 24, "CAP_SYS_RESOURCE");
+}
+
 #define OPEN_ONE_OF                                                                                \
-    "import glob\n"                                                                                \
     "def open_one_of(*patterns, flags=os.O_WRONLY):\n"                                             \
-    "    found = [p for x in patterns for p in sorted(glob.glob(PROC + '/' + x))[:8]]\n"           \
+    "    found = [p for x in patterns for p in expand(PROC + '/' + x)]\n"                          \
     "    found = found or [PROC + '/' + patterns[0]]\n"                                            \
     "    first_through([('open ' + p, lambda p=p: os.close(os.open(p, flags))) for p in found])\n"
 
@@ -99,7 +102,7 @@ const struct probe probes_proc[] = {
         .family = "proc",
         .stopped_by = "proc user caps identity",
         .sees = "EROFS|EACCES",
-        .why_alone = "it takes CAP_SYS_RESOURCE, which root in a container often lacks itself",
+        .prepare = has_sys_resource,
         .kind = PAYLOAD_PYTHON,
         .payload = "def lower():\n"
                    "    fd = os.open(PROC + '/self/oom_score_adj', os.O_WRONLY)\n"
@@ -112,17 +115,19 @@ const struct probe probes_proc[] = {
         .family = "proc",
         .stopped_by = "", /* init is not dumpable and another uid's */
         .sees = "EACCES|EPERM|ENOENT|empty",
+        .echo = "CVE-2019-5736: runc, overwritten by way of /proc/self/exe",
         .kind = PAYLOAD_PYTHON,
         .payload =
+            "init = '%s/%d/' % (PROC, own_init())\n"
             "def read(file):\n"
             "    def inner():\n"
-            "        if not open('/proc/1/' + file, 'rb').read(1):\n"
+            "        if not open(init + file, 'rb').read(1):\n"
             "            raise OSError(errno.ENOENT, 'empty')\n"
             "    return inner\n"
             "tries = [('read ' + f, read(f)) for f in ('environ', 'maps', 'cmdline', 'auxv')]\n"
-            "tries += [('list ' + d, lambda d=d: os.listdir('/proc/1/' + d))\n"
+            "tries += [('list ' + d, lambda d=d: os.listdir(init + d))\n"
             "          for d in ('fd', 'map_files', 'root')]\n"
-            "tries += [('open mem', lambda: os.open('/proc/1/mem', os.O_RDWR))]\n"
+            "tries += [('open mem', lambda: os.open(init + 'mem', os.O_RDWR))]\n"
             "first_through(tries)\n",
     },
     {
@@ -138,18 +143,35 @@ const struct probe probes_proc[] = {
     },
     {
         .id = "PR9",
-        .title = "write its id maps again, with the host's root in them",
+        .title = "write id maps with the host's root in them",
         .family = "proc",
-        .stopped_by = "proc user",
-        .sees = "EROFS|EPERM|EACCES",
-        .why_alone = "the kernel takes one map for each user namespace, and the host's was "
-                     "written when it booted",
+        .stopped_by = "user caps seccomp",
+        .may_stop = "proc", /* a user's box: max_user_namespaces is written there */
+        .sees = "EROFS|EPERM|EACCES|ENOSPC",
+        .echo = "CVE-2018-18955: id maps of nested user namespaces",
         .kind = PAYLOAD_PYTHON,
+        /* Its own map can be written once, and was. That of a namespace of its own: with the same root in it. */
         .payload = "def write(file, text):\n"
                    "    os.write(os.open(PROC + '/self/' + file, os.O_WRONLY), text)\n"
+                   "def nested():\n"
+                   "    rows = [row.split() for row in open(PROC + '/self/uid_map')]\n"
+                   "    if not any(int(r[0]) == int(r[1]) == 0 for r in rows):\n"
+                   "        raise OSError(errno.EPERM, 'the outer root is not the host\\'s')\n"
+                   "    syscall(NR['unshare'], 0x10000000)\n"
+                   "    write('uid_map', b'0 0 1')\n"
                    "first_through([('write uid_map', lambda: write('uid_map', b'0 0 1')),\n"
-                   "               ('write gid_map', lambda: write('gid_map', b'0 0 1'))])\n",
+                   "               ('write gid_map', lambda: write('gid_map', b'0 0 1')),\n"
+                   "               ('write uid_map of a new namespace', nested)])\n",
         .prepare = as_root,
+    },
+    {
+        .id = "PR10",
+        .title = "read of itself in /proc",
+        .family = "proc",
+        .stopped_by = "",
+        .must_pass = true, /* Python's multiprocessing does, and much else */
+        .kind = PAYLOAD_PYTHON,
+        .payload = "attempt('read /proc/self/status', lambda: open('/proc/self/status').read(4))\n",
     },
     {.id = NULL},
 };

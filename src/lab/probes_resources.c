@@ -20,7 +20,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "lab/host_watch.h"
 
 #include "base/banned.h"
 
@@ -31,19 +33,8 @@
 /* Without a cgroup these limits are for single processes, or only watched: the result of a run says so, and it was asked
  * for. What holds then is not what these probes are about. */
 static bool needs_cgroup(struct finding_of *f) {
-    const char *argv[] = {"true", NULL}, *rootfs = getenv("MAYFLY_ROOTFS");
-    mayfly_policy *policy = mayfly_policy_new();
-    struct mayfly_error e = {.message = "out of memory"};
-    char *text = NULL;
-    int r = !policy ? -ENOMEM : mayfly_policy_set(policy, "rootfs", rootfs ? rootfs : "", &e);
-
-    if (r == 0)
-        r = mayfly_policy_command(policy, argv, &e);
-    if (r == 0)
-        r = mayfly_plan_text(policy, &text, &e);
-    free(text);
-    mayfly_policy_free(policy);
-    return r == 0 || lab_untestable(f, "limits are best effort here: %.150s", e.message);
+    return !lab_limits()[0] ||
+           lab_untestable(f, "limits are best effort here: %.150s", lab_limits());
 }
 
 static bool little_memory(struct attempt *a, struct finding_of *f) {
@@ -51,16 +42,50 @@ static bool little_memory(struct attempt *a, struct finding_of *f) {
     return needs_cgroup(f);
 }
 
+/* What is written to a disk is no memory of the box's, or not for long. */
+static bool little_memory_for_files(struct attempt *a, struct finding_of *f) {
+    return little_memory(a, f) && lab_tmp_in_memory(a, f, 60);
+}
+
+/* A process outside spins as well: on a host whose processors are others' it gets as little as a box that is held back.
+ * (A session may be scheduled as one: then it gets no more than all of the box.) */
 static bool little_cpu(struct attempt *a, struct finding_of *f) {
-    lab_set(a, "cpus", "0.05");
+    const double seconds = 0.5;
+    int ends[2];
+
+    lab_set(a, "cpus", "0.1");
     lab_set(a, "timeout", "%d", (int)(40 * lab_slow()));
-    return needs_cgroup(f);
+    if (!needs_cgroup(f))
+        return false;
+    if (pipe2(ends, O_CLOEXEC) < 0)
+        return lab_untestable(f, "pipe: %s", strerrordesc_np(errno));
+    a->fd[0] = ends[0];
+    a->fd[1] = ends[1];
+    a->pid[0] = fork();
+    if (a->pid[0] == 0) {
+        uint64_t end = now_ns() + (uint64_t)(seconds * 1e9);
+        while (now_ns() < end)
+            ;
+        double share = (double)clock() / CLOCKS_PER_SEC / seconds;
+        (void)fd_write_full(ends[1], (const char *)&share, sizeof(share));
+        _exit(0);
+    }
+    return a->pid[0] > 0 || lab_untestable(f, "fork: %s", strerrordesc_np(errno));
+}
+
+static void judge_cpu(struct attempt *a, struct finding_of *f) {
+    double share = 0;
+
+    fd_close(&a->fd[1]);
+    (void)fd_read_full(a->fd[0], (char *)&share, sizeof(share));
+    if (f->verdict == VERDICT_STOPPED && share < 0.22)
+        (void)lab_untestable(f, "this host is too busy: a process outside got %.2f CPUs", share);
 }
 
 static bool little_time(struct attempt *a, struct finding_of *f) {
     (void)f;
-    lab_set(a, "timeout", "%dms", (int)(500 * lab_slow()));
-    lab_arg(a, "%d", (int)(1500 * lab_slow()));
+    lab_set(a, "timeout", "%dms", (int)(200 * lab_slow()));
+    lab_arg(a, "%d", (int)(600 * lab_slow()));
     return true;
 }
 
@@ -91,7 +116,10 @@ static bool few_signals(struct attempt *a, struct finding_of *f) {
 }
 
 static bool few_queues(struct attempt *a, struct finding_of *f) {
-    (void)a;
+    char name[64];
+
+    lab_queue_name(name, sizeof(name));
+    lab_arg(a, "%s", name);
     return host_allows(f, RLIMIT_MSGQUEUE, 400000, "bytes in message queues");
 }
 
@@ -103,6 +131,10 @@ static bool small_files(struct attempt *a, struct finding_of *f) {
 static bool little_locked(struct attempt *a, struct finding_of *f) {
     (void)a;
     return host_allows(f, RLIMIT_MEMLOCK, 2 << 20, "locked memory");
+}
+
+static bool has_sys_resource(struct attempt *a, struct finding_of *f) {
+    return lab_has_cap(a, f, 24, "CAP_SYS_RESOURCE");
 }
 
 /* ------------------------------------------------------------------ a crash */
@@ -198,9 +230,15 @@ static void judge_handler(struct attempt *a, struct finding_of *f) {
 
 /* ------------------------------------------------------------------ output and input */
 
-static bool a_second(struct attempt *a, struct finding_of *f) {
+/* argv[1]: how much to print, which is kept by this very process where nothing stops it; argv[2]: for how long. */
+static bool a_moment(struct attempt *a, struct finding_of *f) {
+    enum { KEPT_MIB = 8 };
+
     (void)f;
-    lab_set(a, "timeout", "%dms", (int)(1500 * lab_slow()));
+    /* Python has to start in it, too. */
+    lab_set(a, "timeout", "%dms", (int)((lab_slow() > 1 ? 1000 : 300) * lab_slow()));
+    lab_arg(a, "%lld", lab_off(a, "capture") ? (long long)KEPT_MIB << 20 : 10LL << 30);
+    lab_arg(a, "%.1f", 0.6 * lab_slow());
     return true;
 }
 
@@ -219,11 +257,9 @@ static void judge_flood(struct attempt *a, struct finding_of *f) {
     (void)snprintf(text, sizeof(text), "%llu bytes written, %zu kept, %s",
                    (unsigned long long)(r->out.total + r->err.total), r->out.len + r->err.len,
                    mayfly_outcome_name(r->outcome));
-    if (r->outcome == MAYFLY_TIMED_OUT && !r->out.truncated && !r->err.truncated &&
-        r->out.total < 1 << 20)
+    if (r->out.total < 2 << 20)
         (void)lab_untestable(f, "this host is too slow for a flood: %s", text);
-    else if (r->outcome == MAYFLY_TIMED_OUT && bounded(&r->out) &&
-             (!r->err.total || bounded(&r->err)))
+    else if (bounded(&r->out) && (!r->err.total || bounded(&r->err)))
         lab_found(f, VERDICT_STOPPED, "write", "truncated", text);
     else
         lab_found(f, VERDICT_THROUGH, "write", "", text);
@@ -275,15 +311,22 @@ static void judge_stdin(struct attempt *a, struct finding_of *f) {
     "    through('SIGSEGV', 'a core was dumped')\n"                                                \
     "stopped('SIGSEGV', 'no core', resource.getrlimit(resource.RLIMIT_CORE))\n"
 
+#define FLOOD(bytes, more)                                                                         \
+    "import time\n"                                                                                \
+    "end = time.monotonic() + float(sys.argv[2])\n"                                                \
+    "part, n = " bytes ", 0\n"                                                                     \
+    "while n < int(sys.argv[1]) and time.monotonic() < end:\n"                                     \
+    "    n += " more "\n"
+
 const struct probe probes_resources[] = {
     {RESOURCE, .id = "RS1", .title = "allocate without end", .stopped_by = "memory",
      .sees = "oom_killed", .prepare = little_memory,
      .payload = "all = [bytearray(os.urandom(4096)) * 1024 for i in range(24)]\n"
                 "through('brk', '96 MiB')\n"},
     {RESOURCE, .id = "RS1b", .title = "the same in files in memory", .stopped_by = "memory",
-     .sees = "oom_killed", .prepare = little_memory,
+     .sees = "oom_killed", .prepare = little_memory_for_files,
      .payload = "part = bytes(1 << 20)\n"
-                "with open('/tmp/large', 'wb') as f:\n"
+                "with open(TMP + '/large', 'wb') as f:\n"
                 "    for i in range(60):\n"
                 "        f.write(part)\n"
                 "through('write', '60 MiB')\n"},
@@ -291,27 +334,29 @@ const struct probe probes_resources[] = {
      .stopped_by = "memory seccomp", .sees = "ENOSYS|oom_killed|timed_out",
      .prepare = little_memory,
      .payload = "size = 96 << 20\n"
+                "load()\n"
                 "libc.shmat.restype = ctypes.c_void_p\n"
                 "key = libc.shmget(0, ctypes.c_size_t(size), 0o1600)\n"
                 "if key < 0:\n"
                 "    stopped('shmget', ctypes.get_errno())\n"
-                "ctypes.memset(libc.shmat(key, None, 0), 1, size)\n"
-                "libc.shmctl(key, 0, None)\n"
+                "where = libc.shmat(key, None, 0)\n"
+                "libc.shmctl(key, 0, None)  # gone with this process, even if it is killed\n"
+                "ctypes.memset(where, 1, size)\n"
                 "through('shmget', '96 MiB')\n"},
-    {RESOURCE, .id = "RS3", .title = "spin on all cores", .stopped_by = "cpu", .sees = "throttled",
-     .prepare = little_cpu,
+    {RESOURCE, .id = "RS3", .title = "spin on all cores", .alone = true, .stopped_by = "cpu",
+     .sees = "throttled", .prepare = little_cpu, .judge = judge_cpu,
      .payload = "import time\n"
                 "start = time.monotonic()\n"
                 "for i in range(4):\n"
                 "    if os.fork() == 0:\n"
-                "        while time.monotonic() < start + 1:\n"
+                "        while time.monotonic() < start + 0.4:\n"
                 "            pass\n"
                 "        os._exit(0)\n"
                 "for i in range(4):\n"
                 "    os.wait()\n"
                 "took = os.times()\n"
                 "share = (took[2] + took[3]) / (time.monotonic() - start)\n"
-                "if share > 0.12:\n"
+                "if share > 0.18:\n"
                 "    through('clock', '%.2f CPUs' % share)\n"
                 "stopped('clock', 'throttled', '%.2f CPUs' % share)\n"},
     {RESOURCE, .id = "RS4", .title = "sleep for ever", .stopped_by = "deadline",
@@ -332,29 +377,34 @@ const struct probe probes_resources[] = {
                 "resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))\n"
                 "attempt('dup', lambda: [os.dup(0) for i in range(200)][0])\n"},
     {RESOURCE, .id = "RS5b", .title = "keep open files in flight between sockets",
-     .stopped_by = "rlimits", .sees = "ETOOMANYREFS", .prepare = few_files,
-     .payload = "import socket\n"
+     .stopped_by = "rlimits", .sees = "ETOOMANYREFS", .echo = "CVE-2021-0920: sockets in flight",
+     .prepare = few_files,
+     .payload = "import _socket as socket\n"
                 "a, b = socket.socketpair()\n"
                 "a.setblocking(False)\n"
                 "def fly():\n"
                 "    for i in range(150):\n"
-                "        socket.send_fds(a, [b'x'], [0])\n"
+                "        send_fds(a, 0)\n"
                 "attempt('sendmsg', fly)\n"},
     {RESOURCE, .id = "RS6", .title = "take the inotify instances, which the caller has to share",
      .stopped_by = "user seccomp", .sees = "ENOSYS|EMFILE",
-     .payload = "made = 0\n"
+     .payload = "load()\n"
+                "made = 0\n"
                 "while made < 48:\n"
                 "    if libc.inotify_init1(0) < 0:\n"
                 "        stopped('inotify_init1', ctypes.get_errno(), '%d were made' % made)\n"
                 "    made += 1\n"
                 "through('inotify_init1', '%d were made' % made)\n"},
     {RESOURCE, .id = "RS6b", .title = "take the memory of POSIX message queues",
-     .stopped_by = "rlimits landlock seccomp", .sees = "ENOSYS|EMFILE|EACCES",
+     .stopped_by = "rlimits landlock seccomp", .may_stop = "capture",
+     .sees = "ENOSYS|EMFILE|EACCES", .echo = "CVE-2017-11176: their notifications",
      .prepare = few_queues,
      .payload = "for i in range(4):\n"
                 "    how = room(64, 'qqqq', 0, 10, 8192, 0)\n"
-                "    if libc.mq_open(b'/probe%d' % i, os.O_CREAT | os.O_RDWR, 0o600, how) < 0:\n"
+                "    queue = ('%s-%d' % (sys.argv[1], i)).encode()\n"
+                "    if libc.mq_open(queue, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600, how) < 0:\n"
                 "        stopped('mq_open', ctypes.get_errno(), '%d were made' % i)\n"
+                "    libc.mq_unlink(queue)  # it counts as long as it is open\n"
                 "through('mq_open', '320 KiB')\n"},
     {RESOURCE, .id = "RS6c", .title = "take timers without end", .stopped_by = "rlimits seccomp",
      .sees = "ENOSYS|EAGAIN", .prepare = few_signals,
@@ -369,15 +419,11 @@ const struct probe probes_resources[] = {
      .stopped_by = "", .sees = "no core", .echo = "CVE-2022-0492, of release_agent, its like",
      .alone = true, .prepare = piped_core_pattern, .judge = judge_handler, .payload = CRASH},
     {RESOURCE, .id = "RS8", .title = "10 GB of output in one line, which is no UTF-8",
-     .stopped_by = "", .sees = "truncated", .prepare = a_second, .judge = judge_flood,
-     .payload = "part, n = b'\\xff' * 65536, 0\n"
-                "while n < 10 << 30:\n"
-                "    n += os.write(1, part)\n"},
-    {RESOURCE, .id = "RS8b", .title = "a flood on both streams at once, of zeros", .stopped_by = "",
-     .sees = "truncated", .prepare = a_second, .judge = judge_flood,
-     .payload = "part, n = bytes(65536), 0\n"
-                "while n < 10 << 30:\n"
-                "    n += os.write(1, part) + os.write(2, part)\n"},
+     .stopped_by = "capture", .sees = "truncated", .prepare = a_moment, .judge = judge_flood,
+     .payload = FLOOD("b'\\xff' * 65536", "os.write(1, part)")},
+    {RESOURCE, .id = "RS8b", .title = "a flood on both streams at once, of zeros",
+     .stopped_by = "capture", .sees = "truncated", .prepare = a_moment, .judge = judge_flood,
+     .payload = FLOOD("bytes(65536)", "os.write(1, part) + os.write(2, part)")},
     {RESOURCE, .id = "RS9", .title = "never read 1 GB of stdin", .stopped_by = "", .sees = "ended",
      .prepare = stdin_of_memory, .judge = judge_stdin,
      .payload = "import time\n"
@@ -393,8 +439,7 @@ const struct probe probes_resources[] = {
     /* ---------------------------------------------------------------- not in the list of cases */
 
     {RESOURCE, .id = "RS10", .title = "raise a limit of its own",
-     .stopped_by = "user identity caps", .sees = "EPERM",
-     .why_alone = "the caller has no CAP_SYS_RESOURCE itself",
+     .stopped_by = "user identity caps", .sees = "EPERM", .prepare = has_sys_resource,
      .payload = "import resource\n"
                 "NR['prlimit64'] = dict(x86_64=302, aarch64=261)[os.uname().machine]\n"
                 "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
@@ -407,7 +452,7 @@ const struct probe probes_resources[] = {
                 "through('mlock', '1 MiB')\n"},
     {RESOURCE, .id = "RS12", .title = "one large file", .stopped_by = "rlimits", .sees = "EFBIG",
      .prepare = small_files,
-     .payload = "attempt('ftruncate', os.truncate, os.open('/tmp/f', os.O_CREAT | os.O_RDWR), "
+     .payload = "attempt('ftruncate', os.truncate, os.open(TMP + '/f', os.O_CREAT | os.O_RDWR), "
                 "1 << 20)\n"},
     {.id = NULL},
 };

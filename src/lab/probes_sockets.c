@@ -87,6 +87,11 @@ static bool host_has_route(struct attempt *a, struct finding_of *f) {
     return true;
 }
 
+static bool stays_here(struct attempt *a, struct finding_of *f) {
+    return !lab_off(a, "net") ||
+           lab_untestable(f, "with the host's network the question would leave this machine");
+}
+
 static bool listen_abstract(struct attempt *a, struct finding_of *f, int type) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int n = snprintf(address.sun_path + 1, sizeof(address.sun_path) - 1, "mayfly-lab-%d",
@@ -159,8 +164,43 @@ static bool hand_out_fds(struct attempt *a, struct finding_of *f) {
     return true;
 }
 
+/* Where the host has no such protocol yet, asking for it may load a module, which stays. Who has the module already, or a
+ * kernel without any, is told what the code could have. */
+static bool would_load(const struct attempt *a, struct finding_of *f, const char *protocol) {
+    _cleanup_free_ char *text = NULL;
+    size_t len = 0;
+
+    if (!lab_off(a, "seccomp") || access("/proc/modules", F_OK) < 0 ||
+        file_read_all_at(AT_FDCWD, "/proc/net/protocols", 1u << 20, &text, &len) < 0)
+        return false;
+    for (const char *p = text; (p = strstr(p, protocol)); p++)
+        if ((p == text || p[-1] == '\n') && p[strlen(protocol)] == ' ')
+            return false;
+    (void)lab_untestable(f, "this kernel has not loaded %s yet, and being asked for it would",
+                         protocol);
+    return true;
+}
+
+#define NEEDS(name, protocol)                                                                      \
+    static bool needs_##name(struct attempt *a, struct finding_of *f) {                            \
+        return !would_load(a, f, protocol);                                                        \
+    }
+NEEDS(vsock, "AF_VSOCK")
+NEEDS(alg, "ALG")
+NEEDS(packet, "PACKET")
+NEEDS(sctp, "SCTP")
+NEEDS(mptcp, "MPTCP")
+NEEDS(udplite6, "UDPLITEv6")
+
+/* Netlink's are not in that list. */
+static bool needs_netfilter(struct attempt *a, struct finding_of *f) {
+    return !lab_off(a, "seccomp") || access("/proc/modules", F_OK) < 0 ||
+           access("/proc/net/netfilter", F_OK) == 0 ||
+           lab_untestable(f, "this kernel has not loaded netfilter yet, and being asked would");
+}
+
 #define FAMILY(number)                                                                             \
-    "import socket\n"                                                                              \
+    "import _socket as socket\n"                                                                   \
     "try:\n"                                                                                       \
     "    s = socket.socket(" number ")\n"                                                          \
     "except OSError as e:\n"                                                                       \
@@ -171,28 +211,24 @@ static bool hand_out_fds(struct attempt *a, struct finding_of *f) {
     "through('socket')\n"
 
 #define OPTION(level, option, value)                                                               \
-    "import socket\n"                                                                              \
+    "import _socket as socket\n"                                                                   \
     "s = socket.socket()\n"                                                                        \
     "attempt('setsockopt', s.setsockopt, " level ", " option ", " value ")\n"
-
-/* The filter refuses some of these as well; here they are to be stopped without it. */
-static bool without_seccomp(struct attempt *a, struct finding_of *f) {
-    (void)f;
-    lab_set(a, "without", "seccomp");
-    return true;
-}
 
 /* A capability over the box's own network is enough. */
 #define OWN "identity caps"
 
 const struct probe probes_sockets[] = {
     {SOCKET, .id = "SK1", .title = "TCP to a listener on the host's loopback", .stopped_by = "net",
-     .sees = "ECONNREFUSED|ENETUNREACH", .prepare = tcp4, .judge = judge_arrival,
-     .payload = "import socket\n"
+     .sees = "ECONNREFUSED|ENETUNREACH",
+     .echo = "CVE-2020-8558: a node's loopback, reached by its neighbours", .prepare = tcp4,
+     .judge = judge_arrival,
+     .payload = "import _socket as socket\n"
                 "attempt('connect', socket.socket().connect, ('127.0.0.1', int(sys.argv[1])))\n"},
     {SOCKET, .id = "SK1b", .title = "UDP to a socket on the host's loopback", .stopped_by = "net",
      .sees = "ECONNREFUSED|ENETUNREACH", .prepare = udp4, .judge = judge_arrival,
-     .payload = "import socket, time\n"
+     .payload = "import time\n"
+                "import _socket as socket\n"
                 "s = socket.socket(type=socket.SOCK_DGRAM)\n"
                 "def send():\n"
                 "    s.connect(('127.0.0.1', int(sys.argv[1])))\n"
@@ -202,18 +238,18 @@ const struct probe probes_sockets[] = {
                 "attempt('send', send)\n"},
     {SOCKET, .id = "SK1c", .title = "a way to the cloud's metadata address", .stopped_by = "net",
      .sees = "ENETUNREACH", .echo = "the Capital One breach of 2019", .prepare = host_has_route,
-     .payload = "import socket\n"
+     .payload = "import _socket as socket\n"
                 "s = socket.socket(type=socket.SOCK_DGRAM)\n"
                 "attempt('connect', s.connect, ('169.254.169.254', 80))\n"},
     {SOCKET, .id = "SK1d", .title = "TCP to a listener on the host's IPv6 loopback",
      .stopped_by = "net", .sees = "ECONNREFUSED|ENETUNREACH|EADDRNOTAVAIL", .prepare = tcp6,
      .judge = judge_arrival,
-     .payload = "import socket\n"
+     .payload = "import _socket as socket\n"
                 "s = socket.socket(socket.AF_INET6)\n"
                 "attempt('connect', s.connect, ('::1', int(sys.argv[1])))\n"},
-    {SOCKET, .id = "SK1e", .title = "a name from DNS", .stopped_by = "",
-     .sees = "EAI_AGAIN", /* not tried with a network: the question would go out */
-     .payload = "import socket\n"
+    {SOCKET, .id = "SK1e", .title = "a name from DNS", .stopped_by = "net", .sees = "EAI_AGAIN",
+     .prepare = stays_here,
+     .payload = "import _socket as socket\n"
                 "try:\n"
                 "    socket.getaddrinfo('example.com', 80)\n"
                 "except socket.gaierror as e:\n"
@@ -223,88 +259,104 @@ const struct probe probes_sockets[] = {
     {SOCKET, .id = "SK2", .title = "connect to the host's abstract socket",
      .stopped_by = "net landlock", .sees = "ECONNREFUSED|EPERM", .echo = "CVE-2020-15257",
      .prepare = abstract_stream, .judge = judge_arrival,
-     .payload = "import socket\n"
+     .payload = "import _socket as socket\n"
                 "s = socket.socket(socket.AF_UNIX)\n"
                 "attempt('connect', s.connect, '\\0' + sys.argv[1])\n"},
     {SOCKET, .id = "SK2b", .title = "send to the host's abstract datagram socket",
      .stopped_by = "net landlock", .sees = "ECONNREFUSED|EPERM", .prepare = abstract_datagram,
      .judge = judge_arrival,
-     .payload = "import socket\n"
+     .payload = "import _socket as socket\n"
                 "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
                 "attempt('sendto', s.sendto, b'hello', '\\0' + sys.argv[1])\n"},
     {SOCKET, .id = "SK3", .title = "connect to the host's pathname socket", .stopped_by = "mount",
      .sees = "ENOENT", .echo = "docker.sock in a container", .prepare = pathname_stream,
      .judge = judge_arrival,
-     .payload = "import socket\n"
+     .payload = "import _socket as socket\n"
                 "s = socket.socket(socket.AF_UNIX)\n"
                 "attempt('connect', s.connect, sys.argv[1])\n"},
     {SOCKET, .id = "SK4", .title = "AF_VSOCK, to the hypervisor", .stopped_by = "seccomp",
-     .sees = "EPERM", .echo = "CVE-2021-26708", .payload = FAMILY("40, socket.SOCK_STREAM")},
+     .sees = "EPERM", .echo = "CVE-2021-26708", .prepare = needs_vsock,
+     .payload = FAMILY("40, socket.SOCK_STREAM")},
     {SOCKET, .id = "SK5", .title = "AF_ALG", .stopped_by = "seccomp", .sees = "EPERM",
-     .payload = FAMILY("38, socket.SOCK_SEQPACKET")},
+     .echo = "CVE-2019-8912", .prepare = needs_alg, .payload = FAMILY("38, socket.SOCK_SEQPACKET")},
     {SOCKET, .id = "SK6", .title = "AF_NETLINK: routes", .stopped_by = "seccomp", .sees = "EPERM",
      .payload = FAMILY("16, socket.SOCK_RAW, 0")},
     {SOCKET, .id = "SK6b", .title = "AF_NETLINK: netfilter", .stopped_by = "seccomp",
-     .sees = "EPERM", .echo = "CVE-2024-1086", .payload = FAMILY("16, socket.SOCK_RAW, 12")},
+     .sees = "EPERM", .echo = "CVE-2024-1086", .prepare = needs_netfilter,
+     .payload = FAMILY("16, socket.SOCK_RAW, 12")},
     {SOCKET, .id = "SK7", .title = "AF_PACKET", .stopped_by = "identity caps seccomp",
-     .sees = "EPERM", .echo = "CVE-2020-14386", .payload = FAMILY("17, socket.SOCK_RAW, 0x300")},
+     .may_stop = "user", .sees = "EPERM", .echo = "CVE-2020-14386", .prepare = needs_packet,
+     .payload = FAMILY("17, socket.SOCK_RAW, 0x300")},
     {SOCKET, .id = "SK7b", .title = "a raw IPv4 socket", .stopped_by = "identity caps seccomp",
-     .sees = "EPERM", .payload = FAMILY("2, socket.SOCK_RAW, 1")},
+     .may_stop = "user", .sees = "EPERM", .payload = FAMILY("2, socket.SOCK_RAW, 1")},
+    {.family = "sockets",
+     .id = "SK8",
+     .title = "every socket family from 0 to 45 but those of the Internet and local ones",
+     .stopped_by = "seccomp",
+     .sees = "EPERM",
+     .kind = PAYLOAD_STATIC,
+     .payload = "sweep_families"},
 
     /* ---------------------------------------------------------------- not in the list of cases */
 
     /* A protocol that nobody uses is kernel code that nobody looks at; and where it is a module, asking for it loads it. */
     {SOCKET, .id = "SK9", .title = "SCTP, which asking for would load", .stopped_by = "seccomp",
-     .sees = "EPROTONOSUPPORT|EPERM", .echo = "CVE-2021-23133",
+     .sees = "EPROTONOSUPPORT|EPERM", .echo = "CVE-2021-23133", .prepare = needs_sctp,
      .payload = FAMILY("2, socket.SOCK_STREAM, 132")},
     {SOCKET, .id = "SK9b", .title = "MPTCP", .stopped_by = "seccomp",
-     .sees = "EPROTONOSUPPORT|EPERM", .payload = FAMILY("2, socket.SOCK_STREAM, 262")},
+     .sees = "EPROTONOSUPPORT|EPERM", .prepare = needs_mptcp,
+     .payload = FAMILY("2, socket.SOCK_STREAM, 262")},
     {SOCKET, .id = "SK9c", .title = "UDP-Lite over IPv6", .stopped_by = "seccomp",
-     .sees = "EPROTONOSUPPORT|EPERM", .payload = FAMILY("10, socket.SOCK_DGRAM, 136")},
-    {SOCKET, .id = "SK10", .prepare = without_seccomp,
-     .title = "replace the packet filter's tables", .stopped_by = OWN, .sees = "EPERM|ENOPROTOOPT",
-     .echo = "CVE-2021-22555", .why_alone = "the kernel has no iptables of the old kind",
-     .payload = "import socket\n"
+     .sees = "EPROTONOSUPPORT|EPERM", .prepare = needs_udplite6,
+     .payload = FAMILY("10, socket.SOCK_DGRAM, 136")},
+    {SOCKET, .id = "SK10", .may_stop = "user", .title = "replace the packet filter's tables",
+     .stopped_by = OWN " seccomp", .sees = "EPERM|ENOPROTOOPT|ENOSYS", .echo = "CVE-2021-22555",
+     .why_alone = "the kernel has no iptables of the old kind",
+     .payload = "import _socket as socket\n"
                 "s = socket.socket()\n"
                 "try:\n"
-                "    s.setsockopt(0, 64, bytes(4))\n"
+                "    s.setsockopt(0, 64, bytes(256))  # of no entries: refused\n"
                 "except OSError as e:\n"
-                "    if e.errno in (errno.EINVAL, errno.EFAULT):\n"
+                "    if e.errno in (errno.EINVAL, errno.ENOENT):\n"
                 "        through('setsockopt', 'past the permission check: ' + name(e))\n"
                 "    stopped('setsockopt', e)\n"
                 "through('setsockopt')\n"},
-    {SOCKET, .id = "SK10b", .prepare = without_seccomp,
-     .title = "SO_MARK: past the host's packet filter", .stopped_by = OWN, .sees = "EPERM",
-     .payload = OPTION("1", "36", "1")},
-    {SOCKET, .id = "SK10c", .prepare = without_seccomp,
-     .title = "SO_RCVBUFFORCE: past the limit of buffers", .stopped_by = "user identity caps",
-     .sees = "EPERM", .payload = OPTION("1", "33", "1 << 20")},
-    {SOCKET, .id = "SK10d", .prepare = without_seccomp,
-     .title = "TCP_REPAIR: connections from nothing", .stopped_by = OWN, .sees = "EPERM",
-     .payload = OPTION("6", "19", "1")},
+    {SOCKET, .id = "SK10b", .may_stop = "user", .title = "SO_MARK: past the host's packet filter",
+     .stopped_by = OWN " seccomp", .sees = "EPERM|ENOSYS", .payload = OPTION("1", "36", "1")},
+    {SOCKET, .id = "SK10c", .title = "SO_RCVBUFFORCE: past the limit of buffers",
+     .stopped_by = "user identity caps seccomp", .sees = "EPERM|ENOSYS",
+     .payload = OPTION("1", "33", "1 << 20")},
+    {SOCKET, .id = "SK10d", .may_stop = "user", .title = "TCP_REPAIR: connections from nothing",
+     .stopped_by = OWN " seccomp", .sees = "EPERM|ENOSYS", .payload = OPTION("6", "19", "1")},
     {SOCKET, .id = "SK11", .title = "take a directory of the host's out of a socket (SCM_RIGHTS)",
      .stopped_by = "net landlock", .sees = "ECONNREFUSED|EPERM", .prepare = hand_out_fds,
-     .payload = "import socket\n"
-                "s = socket.socket(socket.AF_UNIX)\n"
-                "def take():\n"
-                "    s.connect('\\0' + sys.argv[1])\n"
-                "    fd = socket.recv_fds(s, 1, 1)[1][0]\n"
-                "    return os.read(os.open('secret', os.O_RDONLY, dir_fd=fd), 13).decode()\n"
-                "attempt('connect', take)\n"},
-    {SOCKET, .id = "SK12", .prepare = without_seccomp,
+     .payload =
+         "import _socket as socket\n"
+         "s = socket.socket(socket.AF_UNIX)\n"
+         "def take():\n"
+         "    s.connect('\\0' + sys.argv[1])\n"
+         "    fd = int.from_bytes(s.recvmsg(1, socket.CMSG_SPACE(4))[1][0][2], sys.byteorder)\n"
+         "    return os.read(os.open('secret', os.O_RDONLY, dir_fd=fd), 13).decode()\n"
+         "attempt('connect', take)\n"},
+    {SOCKET, .id = "SK12", .may_stop = "seccomp user",
      .title = "say by SCM_CREDENTIALS that it is init", .stopped_by = OWN, .sees = "EPERM|EINVAL",
-     .payload = "import socket, struct\n"
+     .payload = "import struct\n"
+                "import _socket as socket\n"
                 "a, b = socket.socketpair()\n"
                 "b.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)\n"
                 "who = struct.pack('iII', 1, 0, 0)\n"
                 "attempt('sendmsg', a.sendmsg, [b'x'], [(socket.SOL_SOCKET, 2, who)])\n"},
     {SOCKET, .id = "SK13", .title = "configure an interface", .stopped_by = "identity caps seccomp",
-     .sees = "EPERM|ENOSYS",
-     .payload = "import fcntl, socket, struct\n"
+     .may_stop = "user", .sees = "EPERM|ENOSYS",
+     .payload = "import fcntl, struct\n"
+                "import _socket as socket\n"
                 "s = socket.socket(type=socket.SOCK_DGRAM)\n"
-                "up = struct.pack('16sH22x', b'lo', 0x49)\n"
                 "try:\n"
-                "    fcntl.ioctl(s, 0x8914, up)\n"
+                "    same = fcntl.ioctl(s, 0x8913, struct.pack('16s24x', b'lo'))\n"
+                "except OSError as e:\n"
+                "    stopped('ioctl(SIOCGIFFLAGS)', e)\n"
+                "try:\n"
+                "    fcntl.ioctl(s, 0x8914, same)\n"
                 "except OSError as e:\n"
                 "    stopped('ioctl(SIOCSIFFLAGS)', e)\n"
                 "through('ioctl(SIOCSIFFLAGS)')\n"},

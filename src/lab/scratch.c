@@ -3,6 +3,7 @@
  */
 #include "lab/scratch.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
@@ -14,6 +15,9 @@
 #include "base/fd.h"
 
 #include "base/banned.h"
+
+/* With the number of the process that makes the attempts, so that others can tell what was its. */
+#define SCRATCH_PREFIX "/tmp/mayfly-lab-"
 
 /* The mode is the one given, whatever the caller's umask. */
 static int make_file(const char *dir, const char *name, const char *text, size_t len, mode_t mode) {
@@ -43,10 +47,27 @@ int scratch_file(struct attempt *a, const char *name, const char *text, size_t l
     return make_file(dir, name, text, len, mode);
 }
 
+int scratch_rootfs(struct attempt *a) {
+    static const char *const dirs[] = {"",     "/proc", "/dev", "/tmp",     "/home", "/mnt",
+                                       "/etc", "/usr",  "/srv", "/usr/bin", "/bin",  "/sbin"};
+    char path[PATH_MAX];
+
+    (void)snprintf(path, sizeof(path), "%s/box", a->dir);
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
+        char name[64];
+
+        (void)snprintf(name, sizeof(name), "rootfs%s", dirs[i]);
+        int r = make_dir(path, name, 0755);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 int scratch_make(struct attempt *a) {
     char canary[PATH_MAX], text[96];
 
-    (void)str_copy(a->dir, sizeof(a->dir), "/tmp/mayfly-lab-XXXXXX");
+    (void)snprintf(a->dir, sizeof(a->dir), SCRATCH_PREFIX "%d-XXXXXX", (int)getpid());
     if (!mkdtemp(a->dir)) {
         int r = -errno;
         a->dir[0] = '\0';
@@ -69,6 +90,22 @@ int scratch_make(struct attempt *a) {
     if (r == 0)
         r = make_file(canary, "open", text, (size_t)len, 0666);
     return r;
+}
+
+void scratch_remove_of(pid_t pid) {
+    char prefix[64], path[PATH_MAX];
+    DIR *d = opendir("/tmp");
+    const struct dirent *e;
+
+    (void)snprintf(prefix, sizeof(prefix), SCRATCH_PREFIX "%d-", (int)pid);
+    const char *name = strrchr(prefix, '/') + 1;
+    while (d && (e = readdir(d)))
+        if (strncmp(e->d_name, name, strlen(name)) == 0) {
+            (void)snprintf(path, sizeof(path), "/tmp/%s", e->d_name);
+            scratch_remove(path);
+        }
+    if (d)
+        (void)closedir(d);
 }
 
 void scratch_remove(const char *dir) {

@@ -23,9 +23,10 @@ enum { FOLLOW_NS = 200000000, FOLLOW_LINES = 10, LOCK_WAIT_MS = 1000, CODE_SHOWN
 
 struct showing {
     const struct asked *asked;
-    struct sum *sum;             /* instead of lines */
-    const struct pruned *pruned; /* what is in the sum already; NULL: nothing */
-    char **ring;                 /* of the last so many; NULL: each at once */
+    struct sum *sum;      /* instead of lines */
+    struct pruned pruned; /* what is in the sum already, if anything is */
+    bool has_pruned;
+    char **ring; /* of the last so many; NULL: each at once */
     uint64_t n_ring, at;
     uint64_t seen; /* the number of the last record */
     uint64_t no_records;
@@ -114,12 +115,12 @@ static int each(void *context, const struct log_line *at) {
         return 0;
     int parsed = at->line ? record_parse(at->line, at->len, &r) : -EINVAL;
     if (parsed < 0) {
-        s->no_records += !s->pruned || !pruned_has(s->pruned, at, NULL);
+        s->no_records += !s->has_pruned || !pruned_has(&s->pruned, at, NULL);
         return parsed == -ENOMEM ? (s->failed = true, -ENOMEM) : 0;
     }
     if (r.seq > s->seen) {
         s->seen = r.seq;
-        if (!asked_wants(s->asked, &r) || (s->pruned && pruned_has(s->pruned, at, &r)))
+        if (!asked_wants(s->asked, &r) || (s->has_pruned && pruned_has(&s->pruned, at, &r)))
             ;
         else if (s->sum)
             sum_add(s->sum, &r);
@@ -201,26 +202,26 @@ static void look_at_pruned(const char *file, const struct pruned *p, uint64_t la
 /* All there ever was, also what is removed while it is read: then it is read again. */
 static int sum_all(struct showing *s, const char *file, int64_t now_ms, struct err *err) {
     enum { TRIES = 5 };
-    struct pruned p, after;
+    struct pruned after;
     struct err damage = {0};
     int r = 0;
 
     for (int i = 0; i < TRIES && r == 0; i++) {
         damage = (struct err){0};
-        (void)pruned_read(file, &p, &damage);
-        *s->sum = p.sum;
+        (void)pruned_read(file, &s->pruned, &damage);
+        *s->sum = s->pruned.sum;
         s->sum->now_ms = now_ms;
-        s->no_records = p.sum.no_records;
-        s->pruned = &p;
+        s->no_records = s->pruned.sum.no_records;
+        s->has_pruned = true;
         s->seen = 0;
         r = log_each(file, each, s, err);
         (void)pruned_read(file, &after, NULL);
-        if (after.seq == p.seq && after.file == p.file)
+        if (after.seq == s->pruned.seq && after.file == s->pruned.file)
             break;
     }
-    s->pruned = NULL;
+    s->has_pruned = false;
     if (r == 0)
-        look_at_pruned(file, &p, s->seen, &damage);
+        look_at_pruned(file, &s->pruned, s->seen, &damage);
     return r;
 }
 

@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "tool/signals.h"
+#include "base/signals.h"
 #include "mcp/http_internal.h"
 
 #include "base/banned.h"

@@ -16,7 +16,7 @@
 #include "base/utf8.h"
 #include "mcp/server.h"
 #include "mcp/transport.h"
-#include "tool/signals.h"
+#include "base/signals.h"
 #include "tool/toolbox.h"
 
 #include "base/banned.h"

@@ -20,7 +20,7 @@
 #include "mcp/jsonrpc.h"
 #include "mcp/server.h"
 #include "mcp/transport.h"
-#include "tool/signals.h"
+#include "base/signals.h"
 
 #include "base/banned.h"
 

@@ -87,6 +87,8 @@ enum {
         1,         /* ENOENT, or a kernel that lacks the call, takes nothing away; `why` says so */
     OP_F_FILE = 2, /* TREE_ATTACH: the target is a file */
     OP_F_FOLLOWED = 4, /* TREE_OPEN: path may end in a symbolic link (the operator named it) */
+    OP_F_KEEP =
+        8, /* STDIO: what else is open stays open; SESSION: the signal mask stays as it is */
 };
 
 struct op {

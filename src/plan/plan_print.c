@@ -332,7 +332,9 @@ void plan_print_op(const struct op *op, struct buf *out) {
                    op->path);
         break;
     case OP_STDIO:
-        buf_puts(out, "dup2({pipes}, 0…2), close_range(3, …) but the report channel");
+        buf_puts(out, op->flags2 & OP_F_KEEP
+                          ? "dup2({pipes}, 0…2)"
+                          : "dup2({pipes}, 0…2), close_range(3, …) but the report channel");
         break;
     case OP_GROUPS:
         buf_puts(out, "setgroups(0, NULL)");

@@ -134,7 +134,6 @@ struct policy {
     const char *seccomp_profile; /* path of a profile in Docker's format; NULL: the built-in one */
     const char *cgroup_parent;   /* v2 directory; NULL: found */
     bool attest;
-    bool trace;      /* keep the times of every row, for who measures */
     bool keep_stdin; /* -i */
 };
 

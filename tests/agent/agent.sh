@@ -62,12 +62,12 @@ while there() != (sys.argv[1] == "there"):
 END
 }
 
-# What npm has brought (scripts/mcp-clients.sh), and a Node for it
+# What npm has brought (scripts/npm-tree.sh), and a Node for it
 node_ready() {
     local arch
     case $(uname -m) in x86_64) arch=x64 ;; aarch64) arch=arm64 ;; *) arch=none ;; esac
     clients=$PWD/build/mcp-clients
-    [ -e "$clients/done" ] || skip npm "others' programs are not installed (scripts/mcp-clients.sh $clients)"
+    [ -e "$clients/done" ] || skip npm "others' programs are not installed (scripts/npm-tree.sh tests/mcp/clients $clients)"
     node=$clients/node_modules/node-linux-$arch/bin/node
     [ -x "$node" ] || node=node
 }

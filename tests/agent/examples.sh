@@ -33,7 +33,7 @@ the_example_in_c_parks_boxes() {
 the_example_in_javascript_has_a_model_mend_its_code() {
     local arch name node clients=$PWD/build/mcp-clients
     case $(uname -m) in x86_64) arch=x64 ;; aarch64) arch=arm64 ;; *) arch=none ;; esac
-    [ -e "$clients/done" ] || skip npm "the ai package is not installed (scripts/mcp-clients.sh $clients)"
+    [ -e "$clients/done" ] || skip npm "the ai package is not installed (scripts/npm-tree.sh tests/mcp/clients $clients)"
     node=$clients/node_modules/node-linux-$arch/bin/node
     [ -x "$node" ] || node=node
     # What its own package.json asks for is what is tried.

@@ -27,9 +27,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
-#include "box/box.h"
-#include "lib/planning.h"
+#include "base/clock.h"
+#include "lab/rows.h"
 
 #include "base/banned.h"
 
@@ -350,78 +349,32 @@ static struct load run_load(unsigned at_once, unsigned total) {
 
 /* ------------------------------------------------------------------ row by row */
 
-struct row_time {
-    const char *stage, *control;
-    char *call;
-    double us;
-};
-
-/* The medians of every row of a plan, and of what lies between and behind the rows. */
-static size_t time_rows(size_t rounds, struct row_time **ret) {
+/* The medians of every row of a plan. */
+static void time_rows(size_t rounds, struct rows *ret) {
     struct err err = {0};
-    struct plan *plan = NULL;
-    struct policy *policy = policy_new();
-    struct plan_image image = {0};
+    struct policy *policy = policy_new(); /* the rows', until the end of the program */
     int r = policy ? policy_set(policy, "rootfs", rootfs, &err) : -ENOMEM;
 
-    if (r == 0)
-        r = policy_set_argv(policy, ARGS("/bin/true"), NULL, &err);
-    if (r == 0)
-        policy->trace = true;
-    if (r == 0)
-        r = image_look(policy, &image, &err);
-    if (r == 0)
-        r = plan_make(policy, host_facts(), &image, &plan, &err);
+    r = r < 0 ? r : policy_set_argv(policy, ARGS("/bin/true"), NULL, &err);
+    r = r < 0 ? r : rows_plan(policy, ret, &err);
+    r = r < 0 ? r : rows_measure(ret, rounds, -1, &err);
     if (r < 0) {
         (void)fprintf(stderr, "bench: %s\n", err.message);
         exit(1);
     }
-    size_t n = plan->n_ops;
-    double *us = calloc(n * rounds, sizeof(*us));
-    struct row_time *rows = calloc(n, sizeof(*rows));
-    if (!us || !rows)
-        die("out of memory");
-    for (size_t k = 0; k < rounds; k++) {
-        const struct box_input none = {
-            .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .cancel_fd = -1};
-        struct box_output output = {0};
-        struct box *box = NULL;
-
-        if (box_open(plan, &none, &box, &err) < 0 || box_supervise(box, &none, &output, &err) < 0) {
-            (void)fprintf(stderr, "bench: %s\n", err.message);
-            exit(1);
-        }
-        for (size_t i = 0; i < n; i++)
-            us[i * rounds + k] =
-                (double)(box->ctx.trace[i].end_ns - box->ctx.trace[i].begin_ns) / 1e3;
-        capture_done(&output.out);
-        capture_done(&output.err);
-        box_close(box);
-    }
-    for (size_t i = 0; i < n; i++) {
-        struct buf call = {0};
-        plan_print_op(&plan->ops[i], &call);
-        rows[i] = (struct row_time){.stage = stage_name(plan->ops[i].stage),
-                                    .control = control_id_name(plan->ops[i].control),
-                                    .call = buf_take(&call),
-                                    .us = median(us + i * rounds, rounds)};
-    }
-    free(us);
-    plan_free(plan);
-    policy_free(policy);
-    *ret = rows;
-    return n;
 }
 
-static void print_rows(const struct row_time *rows, size_t n) {
+static void print_rows(const struct rows *rows) {
     double total = 0;
 
     (void)printf("\nrow by row, median µs (the first pid, user rows are one clone3; apart and "
                  "outside go on at the same time)\n");
-    for (size_t i = 0; i < n; i++) {
-        (void)printf("  %8.1f  %-8s %-11s %.90s\n", rows[i].us, rows[i].stage, rows[i].control,
-                     rows[i].call ? rows[i].call : "");
-        total += rows[i].us;
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct row_time *row = &rows->row[i];
+
+        (void)printf("  %8.1f  %-8s %-11s %.90s\n", row->us, stage_name(row->op->stage),
+                     control_id_name(row->op->control), row->call);
+        total += row->us;
     }
     (void)printf("  %8.1f  all rows together\n", total);
 }
@@ -440,8 +393,7 @@ static void json_text(FILE *f, const char *text) {
 }
 
 static void write_json(const char *path, struct session *const *sessions, size_t n_sessions,
-                       const struct load *loads, size_t n_loads, const struct row_time *rows,
-                       size_t n_rows) {
+                       const struct load *loads, size_t n_loads, const struct rows *rows) {
     FILE *f = fopen(path, "we");
 
     if (!f)
@@ -472,11 +424,13 @@ static void write_json(const char *path, struct session *const *sessions, size_t
         (void)fprintf(f, "%s{\"atOnce\":%u,\"perSecond\":%.1f,\"peakRssKib\":%ld}", i ? "," : "",
                       loads[i].at_once, loads[i].per_second, loads[i].peak_kib);
     (void)fprintf(f, "],\"rows\":[");
-    for (size_t i = 0; i < n_rows; i++) {
+    for (size_t i = 0; i < rows->n; i++) {
+        const struct row_time *row = &rows->row[i];
+
         (void)fprintf(f,
                       "%s{\"stage\":\"%s\",\"control\":\"%s\",\"us\":%.1f,\"call\":", i ? "," : "",
-                      rows[i].stage, rows[i].control, rows[i].us);
-        json_text(f, rows[i].call);
+                      stage_name(row->op->stage), control_id_name(row->op->control), row->us);
+        json_text(f, row->call);
         (void)fputc('}', f);
     }
     (void)fprintf(f, "]}\n");
@@ -499,7 +453,7 @@ int main(int argc, char **argv) {
     static const unsigned at_once[] = {1, 2, 4, 8};
     struct session *sessions[4];
     struct load loads[ARRAY_LEN(at_once)];
-    struct row_time *rows = NULL;
+    struct rows rows;
     const char *json = NULL;
     size_t rounds = 200, n_sessions = 0, n_loads = 0;
     double idle_ms = 40;
@@ -543,10 +497,10 @@ int main(int argc, char **argv) {
         (void)printf("  %u at once: %7.1f/s   %ld KiB\n", at_once[n_loads],
                      loads[n_loads].per_second, loads[n_loads].peak_kib);
     }
-    size_t n_rows = time_rows(rounds, &rows);
-    print_rows(rows, n_rows);
+    time_rows(rounds, &rows);
+    print_rows(&rows);
     if (json)
-        write_json(json, sessions, n_sessions, loads, n_loads, rows, n_rows);
+        write_json(json, sessions, n_sessions, loads, n_loads, &rows);
     (void)snprintf(bundle + strlen(bundle), 16, "/config.json");
     (void)unlink(bundle);
     *strrchr(bundle, '/') = '\0';

@@ -215,7 +215,13 @@ static bool bind_with_setuid(struct plan *p) {
     return without_flag(row(p, CTL_BINDS, OP_TREE_ATTR, NULL), MOUNT_ATTR_NOSUID);
 }
 static bool session_of_init(struct plan *p) {
-    return drop(p, row(p, CTL_SESSION, OP_SESSION, NULL));
+    for (size_t i = 0; i < p->n_ops; i++)
+        if (p->ops[i].kind == OP_SESSION && p->ops[i].stage == STAGE_SEAL)
+            return drop(p, &p->ops[i]);
+    return false;
+}
+static bool session_of_the_caller(struct plan *p) {
+    return session_of_init(p) && drop(p, row(p, CTL_SESSION, OP_SESSION, NULL));
 }
 static bool session_with_a_mask(struct plan *p) {
     struct op *op = row(p, CTL_SESSION, OP_UMASK, NULL);
@@ -423,6 +429,7 @@ static const struct weakness {
     {"a writable bind", CTL_BINDS, bind_writable},
     {"a bind with setuid", CTL_BINDS, bind_with_setuid},
     {"init's session", CTL_SESSION, session_of_init},
+    {"the caller's session", CTL_SESSION, session_of_the_caller},
     {"another umask", CTL_SESSION, session_with_a_mask},
     {"another number of files", CTL_RLIMITS, rlimits_one_file_less},
     {"core dumps", CTL_RLIMITS, rlimits_with_core},

@@ -5,13 +5,13 @@
  *
  * Called by root, the tests have a mount namespace of their own to make nested mounts in.
  */
-#include <ftw.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "live/live.h"
+#include "tree.h"
 
 #include "base/banned.h"
 
@@ -33,20 +33,13 @@ static int make_place(void **state) {
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
-    (void)st;
-    (void)flag;
-    (void)ftw;
-    return remove(path);
-}
-
 static int remove_place(void **state) {
     struct place *p = *state;
     char path[128];
 
     (void)snprintf(path, sizeof(path), "%s/sub", p->dir);
     (void)umount2(path, MNT_DETACH);
-    int r = nftw(p->dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    int r = remove_tree(p->dir);
     free(p);
     return r;
 }

@@ -5,12 +5,12 @@
  *
  * Called by root, the tests have a mount namespace of their own, to fill a disk in.
  */
-#include <ftw.h>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 
 #include "live/live.h"
+#include "tree.h"
 
 #include "base/banned.h"
 
@@ -23,19 +23,12 @@ static int make_place(void **state) {
     return dir && mkdtemp(dir) && chmod(dir, 0755) == 0 ? 0 : -1;
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
-    (void)st;
-    (void)flag;
-    (void)ftw;
-    return remove(path);
-}
-
 static int remove_place(void **state) {
     char path[128];
 
     (void)snprintf(path, sizeof(path), "%s/full", (char *)*state);
     (void)umount2(path, MNT_DETACH);
-    int r = nftw(*state, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+    int r = remove_tree(*state);
     free(*state);
     return r;
 }

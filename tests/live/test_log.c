@@ -2,11 +2,11 @@
  * test_log.c: --log through the program: a line for every run that was made, also of one whose mayfly was killed; none
  * made that could not be logged; and what `mayfly log` says of them.
  */
-#include <ftw.h>
 #include <sched.h>
 #include <sys/mount.h>
 
 #include "live/live.h"
+#include "tree.h"
 
 #include "base/banned.h"
 
@@ -28,16 +28,9 @@ static int make_place(void **state) {
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
-    (void)st;
-    (void)flag;
-    (void)ftw;
-    return remove(path);
-}
-
 static int remove_place(void **state) {
     struct place *p = *state;
-    int r = nftw(p->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    int r = remove_tree(p->dir);
 
     free(p);
     return r;

@@ -10,7 +10,7 @@ flags=(mcp --no-log --rootfs "$ROOTFS")
 ready() {
     local arch
     case $(uname -m) in x86_64) arch=x64 ;; aarch64) arch=arm64 ;; *) arch=none ;; esac
-    [ -e "$clients/done" ] || skip npm "the clients are not installed (scripts/mcp-clients.sh $clients)"
+    [ -e "$clients/done" ] || skip npm "the clients are not installed (scripts/npm-tree.sh tests/mcp/clients $clients)"
     node=$clients/node_modules/node-linux-$arch/bin/node
     [ -x "$node" ] || node=node
     cp tests/mcp/clients/*.mjs "$clients/"

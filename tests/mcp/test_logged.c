@@ -2,13 +2,13 @@
  * test_logged.c: each execution of `mayfly mcp` has its line in the run log, and there is none where that cannot be
  * written; and the program as an ordinary user has it, whose log is in a place of his own.
  */
-#include <ftw.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 
 #include "mcp/mcp.h"
+#include "tree.h"
 
 #include "base/banned.h"
 
@@ -28,16 +28,9 @@ static int make_place(void **state) {
     return mkdir(place.mark, 0700) || chmod(place.mark, 0777);
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
-    (void)st;
-    (void)flag;
-    (void)ftw;
-    return remove(path);
-}
-
 static int remove_place(void **state) {
     (void)state;
-    return nftw(place.dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return remove_tree(place.dir);
 }
 
 /* `mayfly log` of that file, as a list; it must be whole. */

@@ -45,7 +45,7 @@ every_flag_and_command_is_completed_by_zsh() {
 
 every_flag_and_command_is_completed_by_fish() {
     local got
-    got=$(grep '^complete' packaging/completion/mayfly.fish | grep -v -e 'not __fish_seen' -e 'from gc' -e 'from log' -e 'from mcp' -e 'from agent' -e 'from doctor. ' -e 'from pull' -e 'from images' -e 'from import' -e 'from build' -e 'from export' -e 'from rmi prune' | sed "s/ -d '.*//" |
+    got=$(grep '^complete' packaging/completion/mayfly.fish | grep -v -e 'not __fish_seen' -e 'from gc' -e 'from lab' -e 'from log' -e 'from mcp' -e 'from agent' -e 'from doctor. ' -e 'from pull' -e 'from images' -e 'from import' -e 'from build' -e 'from export' -e 'from rmi prune' | sed "s/ -d '.*//" |
         grep -oE ' -(s|l) [a-z-]+' | sed -E 's/ -s /-/; s/ -l /--/')
     same "$(sorted <<<"$got")" "$( (flags && printf '%s\n' -c -h) | sorted)"
     got=$(sed -n 's/^set -l commands //p' packaging/completion/mayfly.fish | tr ' ' '\n')
@@ -86,6 +86,43 @@ the_flags_of_the_commands_about_images_are_in_mayfly_1_and_completed() {
         done
     done
     [ $n -ge 40 ] || fail "mayfly help prints no flags of images and the like that this test could see"
+}
+
+the_flags_of_lab_are_in_mayfly_1_and_completed() {
+    local flag n=0 bash
+    # shellcheck disable=SC2016 # the inner shell expands
+    bash=$(bash --norc --noprofile -c '. packaging/completion/mayfly.bash
+        COMP_WORDS=(mayfly lab -) COMP_CWORD=2; _mayfly; printf "%s\n" "${COMPREPLY[@]}"')
+    for flag in $("$B/mayfly" help lab | grep -oE -e '^ {6}--[a-z-]+' | grep -v -e --help); do
+        n=$((n + 1))
+        sed -n '/^\.Cm lab$/,/^\.Nm/p' man/mayfly.1 | grep -E -e "^.Op Fl ${flag#-}( |$)" || fail "mayfly(1) has no $flag of lab"
+        sed -n '/^\.Sh THE LAB/,/^\.Sh EXP/p' man/mayfly.1 | grep -e "^\.Fl ${flag#-}\( \|$\)" || fail "mayfly(1) does not say what $flag is"
+        has "$bash" "$flag"
+        sed -nE '/^ *lab\)/,/;;/p' packaging/completion/mayfly.zsh | grep -E -e "$flag=?-?\[" || fail "zsh does not complete $flag"
+        grep "from lab'" packaging/completion/mayfly.fish | grep -e " -l ${flag#--} " || fail "fish does not complete $flag"
+    done
+    [ $n = 15 ] || fail "mayfly help lab prints $n flags"
+}
+
+every_field_of_the_labs_json_is_in_mayfly_lab_5() {
+    local field
+    MAYFLY_ROOTFS=$ROOTFS "$B/mayfly" lab --probe SK1 --control net --lacks seccomp --no-price --quiet --json "$T/lab.json" >/dev/null
+    python3 -c '
+import json, sys
+def keys(o, free):
+    if isinstance(o, dict):
+        for k, v in o.items():
+            if not free:
+                yield k
+            yield from keys(v, k in ("matrix", "without", "only") and isinstance(v, dict))
+    elif isinstance(o, list):
+        for v in o:
+            yield from keys(v, False)
+print("\n".join(sorted(set(keys(json.load(open(sys.argv[1])), False)))))' "$T/lab.json" >"$T/fields"
+    [ "$(wc -l <"$T/fields")" -gt 35 ] || fail "few fields: $(cat "$T/fields")"
+    for field in $(cat "$T/fields") rowsUs runUs rounds version command note explain fault; do
+        grep -E -e "^\.(It )?Va (.* )?$field( |$)" man/mayfly-lab.5 || fail "mayfly-lab(5) has no $field"
+    done
 }
 
 the_flags_of_mcp_and_agent_are_in_mayfly_1_and_completed() {

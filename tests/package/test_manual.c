@@ -22,6 +22,8 @@ PACKAGE_TEST(every_flag_and_command_is_completed_by_zsh)
 PACKAGE_TEST(every_flag_and_command_is_completed_by_fish)
 PACKAGE_TEST(the_flags_of_doctor_and_gc_are_in_mayfly_1_and_completed)
 PACKAGE_TEST(the_flags_of_the_commands_about_images_are_in_mayfly_1_and_completed)
+PACKAGE_TEST(the_flags_of_lab_are_in_mayfly_1_and_completed)
+PACKAGE_TEST(every_field_of_the_labs_json_is_in_mayfly_lab_5)
 PACKAGE_TEST(the_flags_of_mcp_and_agent_are_in_mayfly_1_and_completed)
 PACKAGE_TEST(every_function_is_in_libmayfly_3_and_none_besides)
 PACKAGE_TEST(the_version_is_the_same_everywhere)
@@ -421,6 +423,8 @@ int main(void) {
         cmocka_unit_test(every_flag_and_command_is_completed_by_fish),
         cmocka_unit_test(the_flags_of_doctor_and_gc_are_in_mayfly_1_and_completed),
         cmocka_unit_test(the_flags_of_the_commands_about_images_are_in_mayfly_1_and_completed),
+        cmocka_unit_test(the_flags_of_lab_are_in_mayfly_1_and_completed),
+        cmocka_unit_test(every_field_of_the_labs_json_is_in_mayfly_lab_5),
         cmocka_unit_test(the_flags_of_mcp_and_agent_are_in_mayfly_1_and_completed),
         cmocka_unit_test(every_function_is_in_libmayfly_3_and_none_besides),
         cmocka_unit_test(the_version_is_the_same_everywhere),

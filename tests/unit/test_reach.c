@@ -8,7 +8,6 @@
 
 #include <cmocka.h>
 #include <errno.h>
-#include <ftw.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 
 #include "base/defs.h"
 #include "linux/reach.h"
+#include "tree.h"
 
 #include "base/banned.h"
 
@@ -33,16 +33,9 @@ static int make_place(void **state) {
            symlink("other", "fine") || mkdir("tree2", 0700);
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
-    (void)st;
-    (void)flag;
-    (void)ftw;
-    return remove(path);
-}
-
 static int remove_place(void **state) {
     (void)state;
-    return chdir("/") || nftw(dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    return chdir("/") || remove_tree(dir);
 }
 
 static void names_in_the_tree_are_found_on_every_way(void **state) {

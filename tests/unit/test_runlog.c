@@ -9,7 +9,6 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,6 +29,7 @@
 #include "runlog/pruned.h"
 #include "runlog/sum.h"
 #include "runlog/verify.h"
+#include "tree.h"
 
 #include "base/banned.h"
 
@@ -57,16 +57,9 @@ static int make_place(void **state) {
     return 0;
 }
 
-static int remove_one(const char *path, const struct stat *st, int flag, struct FTW *ftw) {
-    (void)st;
-    (void)flag;
-    (void)ftw;
-    return remove(path);
-}
-
 static int remove_place(void **state) {
     struct place *p = *state;
-    int r = nftw(p->dir, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+    int r = remove_tree(p->dir);
 
     free(p);
     return r;

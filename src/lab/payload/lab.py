@@ -1,9 +1,21 @@
 # lab.py: what every probe in Python has before it. The last line printed is the verdict.
-import ctypes, errno, os, signal, sys
+# Imports are most of an attempt's time: no more than a probe needs. (signal has no names of its own, os no enum.)
+import errno, os, sys
+import _signal as signal
 
-libc = ctypes.CDLL(None, use_errno=True)
-libc.syscall.restype = ctypes.c_long
 PROC = os.environ.get("LAB_PROC", "/proc")  # see probe.h: the host's, where the box has none
+TMP = os.environ.get("LAB_TMP", "/tmp")  # likewise a directory of the attempt's own
+os.chdir(TMP)
+signal.pthread_sigmask(signal.SIG_SETMASK, [])  # without session it is init's, which blocks all
+
+
+def load():
+    """ctypes and libc, for those who need them"""
+    global ctypes, libc
+    if "libc" not in globals():
+        import ctypes
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.syscall.restype = ctypes.c_long
 
 
 def name(error):
@@ -15,7 +27,7 @@ def name(error):
 def verdict(word, call, error="", detail=""):
     text = [str(x).replace("\t", " ").replace("\n", " ") for x in (word, call, error, detail)]
     print("\t".join(text), flush=True)
-    sys.exit(0)
+    os._exit(0)
 
 
 def through(call, detail=""):
@@ -30,16 +42,6 @@ def untestable(why):
     verdict("UNTESTABLE", "", "", why)
 
 
-def syscall(number, *args):
-    """The raw call; OSError where it fails. Integers are 64 bits wide."""
-    wide = [ctypes.c_long(a) if isinstance(a, int) else a for a in args]
-    ctypes.set_errno(0)
-    r = libc.syscall(ctypes.c_long(number), *wide)
-    if r == -1:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return r
-
-
 def attempt(call, function, *args):
     """through() if it returns, stopped() if it raises OSError"""
     try:
@@ -50,16 +52,66 @@ def attempt(call, function, *args):
 
 
 def first_through(attempts):
-    """Of (call, function) the first that returns decides; if none does, the last error."""
+    """Of (call, function) the first that returns decides; if none does, the first that was denied, else the last error."""
     last = ("nothing to try", "")
     for call, function in attempts:
         try:
             function()
         except OSError as e:
-            last = (call, name(e))
+            if last[1] not in ("EPERM", "EACCES"):
+                last = (call, name(e))
             continue
         through(call)
     stopped(*last)
+
+
+def expand(path):
+    """Of a pattern with stars, of which each is a whole name: what is there, eight of each directory"""
+    head, star, tail = path.partition("*")
+    if not star:
+        return [path] if os.path.exists(path) else []
+    try:
+        return [p for entry in sorted(os.listdir(head))[:8] for p in expand(head + entry + tail)]
+    except OSError:
+        return []
+
+
+def own_init():
+    """The number that PROC has for the process that made this one; never another init's"""
+    try:
+        with open(PROC + "/self/stat") as file:
+            return int(file.read().rpartition(")")[2].split()[1])
+    except OSError as e:
+        stopped("open " + PROC + "/self/stat", e)
+
+
+def stay():
+    """Of a box beside: ready, and there until its init is gone, whatever else is off"""
+    import time
+    print("ready", flush=True)
+    init, end = os.getppid(), time.monotonic() + 60
+    while os.getppid() == init and time.monotonic() < end:
+        time.sleep(0.01)
+    os._exit(0)
+
+
+def send_fds(s, *fds):
+    """Of the socket module, whose import takes as long as all of Python's start"""
+    s.sendmsg([b"x"], [(1, 1, b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds))])
+
+
+# ---- From here on: system calls by their numbers. Left out where a probe makes none, for it takes time to read.
+
+
+def syscall(number, *args):
+    """The raw call; OSError where it fails. Integers are 64 bits wide."""
+    load()
+    wide = [ctypes.c_long(a) if isinstance(a, int) else a for a in args]
+    ctypes.set_errno(0)
+    r = libc.syscall(ctypes.c_long(number), *wide)
+    if r == -1:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+    return r
 
 
 # x86-64 and arm64; what is the same on both is above 424
@@ -99,12 +151,13 @@ def filtered():
 def room(size, layout="", *values):
     """A structure for the kernel to read or to write, zero behind the values"""
     import struct
+    load()
     return ctypes.create_string_buffer(struct.pack(layout, *values), max(size, struct.calcsize(layout)))
 
 
 def allow_all():
     """A seccomp program: return ALLOW"""
-    import struct
+    load()
     code = room(8, "HBBI", 6, 0, 0, 0x7fff0000)
     program = room(16, "HxxxxxxQ", 1, ctypes.addressof(code))
     program.code = code  # keeps it alive
@@ -127,7 +180,7 @@ def tried(call, *args, past="", untestable_on=""):
         r = syscall(NR[call], *args)
     except OSError as e:
         if name(e) in past.split():
-            through(call, name(e) + ", which comes after the permission check")
+            through(call, name(e) + ", of the call itself: nothing had refused it before")
         if name(e) in untestable_on.split():
             untestable("%s: %s from the kernel itself" % (call, name(e)))
         if name(e) == "ENOSYS" and not filtered():

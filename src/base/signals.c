@@ -1,7 +1,7 @@
 /*
  * signals.c: see signals.h.
  */
-#include "tool/signals.h"
+#include "base/signals.h"
 
 #include <errno.h>
 #include <pthread.h>

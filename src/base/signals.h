@@ -2,8 +2,8 @@
  * signals.h: the signals by which a person or a service manager ends a program, as a descriptor that becomes readable: so
  * that they end what is under way, boxes among it, and then the program, by one path.
  */
-#ifndef MAYFLY_TOOL_SIGNALS_H
-#define MAYFLY_TOOL_SIGNALS_H
+#ifndef MAYFLY_BASE_SIGNALS_H
+#define MAYFLY_BASE_SIGNALS_H
 
 /* For all threads that are made from now on. SIGPIPE is ignored. The signalfd, or -errno. */
 int signals_watch(void);
