@@ -23,15 +23,13 @@
 #include "base/banned.h"
 
 enum {
-    MAX_CONNECTIONS = 512, /* beyond it libmicrohttpd takes none */
-    SPARE_CONNECTIONS = 32,
     MAX_CLIENTS = 256,
     MAX_STREAMS = 128,           /* of one client */
     MAX_BODIES_BYTES = 64 << 20, /* of all together */
     STACK_BYTES = 256 << 10,
     SILENT_S = 60, /* a connection on which no byte moves */
 };
-static const uint64_t REQUEST_NS = 30000000000, IDLE_NS = 120000000000;
+static const uint64_t IDLE_NS = 120000000000;
 
 /* A request, while it comes in. */
 struct request {
@@ -207,10 +205,6 @@ static struct client *must_hold(struct http *h, struct MHD_Connection *c, enum M
 
 /* ------------------------------------------------------------------ POST */
 
-static int socket_of(struct MHD_Connection *c) {
-    return MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd;
-}
-
 static struct stream *open_stream(struct http *h, struct client *client, bool unasked) {
     struct stream *s = NULL;
     const char *version = session_version(client->session);
@@ -228,7 +222,7 @@ static struct stream *open_stream(struct http *h, struct client *client, bool un
 
 static enum MHD_Result reply_stream(struct http *h, struct MHD_Connection *c, struct stream *s,
                                     unsigned after) {
-    struct MHD_Response *response = stream_response(s, after, socket_of(c));
+    struct MHD_Response *response = stream_response(s, after, http_socket(c));
 
     if (!response) {
         (void)pthread_mutex_lock(&h->lock);
@@ -254,7 +248,7 @@ static enum MHD_Result reply_json(struct http *h, struct MHD_Connection *c, stru
     char *text = NULL;
 
     (void)pthread_mutex_lock(&h->lock);
-    while (!s->ended && !h->stop && presence(socket_of(c)) == HERE)
+    while (!s->ended && !h->stop && presence(http_socket(c)) == HERE)
         stream_wait(s);
     bool ended = s->ended;
     if (ended && s->last) { /* what came before it were notes */
@@ -407,64 +401,6 @@ static enum MHD_Result answer_delete(struct http *h, struct MHD_Connection *c) {
 
 /* ------------------------------------------------------------------ libmicrohttpd */
 
-static struct conn *conn_of(struct MHD_Connection *c) {
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-
-    return info ? info->socket_context : NULL;
-}
-
-static void set_until(struct http *h, struct MHD_Connection *c, uint64_t until_ns) {
-    struct conn *conn = conn_of(c);
-
-    (void)pthread_mutex_lock(&h->lock);
-    if (conn)
-        conn->until_ns = until_ns;
-    (void)pthread_mutex_unlock(&h->lock);
-}
-
-/* Room is kept for who asks something: where it becomes scarce, the connection goes that has been silent for longest. */
-static void make_room(struct http *h) {
-    struct conn *out = NULL;
-    int n = 0;
-
-    for (struct conn *c = h->conns; c; c = c->next, n++)
-        if (c->until_ns && !c->shut && (!out || c->until_ns < out->until_ns))
-            out = c;
-    if (n < MAX_CONNECTIONS - SPARE_CONNECTIONS || !out)
-        return;
-    out->shut = true;
-    (void)shutdown(out->fd, SHUT_RDWR); /* its thread closes it */
-}
-
-static void notify_conn(void *data, struct MHD_Connection *c, void **context,
-                        enum MHD_ConnectionNotificationCode what) {
-    struct http *h = data;
-    struct conn *conn = *context;
-
-    (void)pthread_mutex_lock(&h->lock);
-    if (what == MHD_CONNECTION_NOTIFY_STARTED)
-        make_room(h);
-    if (what == MHD_CONNECTION_NOTIFY_STARTED && (conn = calloc(1, sizeof(*conn)))) {
-        *conn =
-            (struct conn){.next = h->conns, .fd = socket_of(c), .until_ns = now_ns() + REQUEST_NS};
-        if (conn->next)
-            conn->next->previous = conn;
-        h->conns = conn;
-    } else if (what == MHD_CONNECTION_NOTIFY_CLOSED && conn) {
-        if (conn->previous)
-            conn->previous->next = conn->next;
-        else
-            h->conns = conn->next;
-        if (conn->next)
-            conn->next->previous = conn->previous;
-        free(conn);
-        conn = NULL;
-    }
-    *context = conn;
-    (void)pthread_mutex_unlock(&h->lock);
-}
-
 static void drop_body(struct request *r) {
     (void)pthread_mutex_lock(&r->http->lock);
     r->http->body_bytes -= r->body.len;
@@ -477,7 +413,7 @@ static void request_done(void *data, struct MHD_Connection *c, void **context,
     struct request *r = *context;
 
     (void)why;
-    set_until(data, c, now_ns() + IDLE_NS);
+    http_conn_until(data, c, now_ns() + IDLE_NS);
     if (!r)
         return;
     drop_body(r);
@@ -508,7 +444,7 @@ static bool add_body(struct request *r, const char *data, size_t size) {
 static enum MHD_Result dispatch(struct request *r, struct MHD_Connection *c, const char *method) {
     struct http *h = r->http;
 
-    set_until(h, c, 0);
+    http_conn_until(h, c, 0);
     if (strcmp(method, "GET") == 0)
         return answer_get(h, c);
     if (strcmp(method, "DELETE") == 0)
@@ -596,11 +532,11 @@ static struct MHD_Daemon *listen_at(struct http *h, const union address *a) {
         flags |= MHD_USE_IPv6;
     return MHD_start_daemon(
         flags, 0, NULL, NULL, handle, h, MHD_OPTION_SOCK_ADDR, &a->any, MHD_OPTION_NOTIFY_COMPLETED,
-        request_done, h, MHD_OPTION_NOTIFY_CONNECTION, notify_conn, h, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)MAX_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)SILENT_S,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(64 << 10), MHD_OPTION_THREAD_STACK_SIZE,
-        (size_t)STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_LISTENING_ADDRESS_REUSE,
-        1u, MHD_OPTION_END);
+        request_done, h, MHD_OPTION_NOTIFY_CONNECTION, http_conn_notify, h,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)SILENT_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)(64 << 10),
+        MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK_BYTES, MHD_OPTION_STRICT_FOR_CLIENT, 1,
+        MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
 }
 
 /* On standard output, alone on its line: with port 0 this is how one gets to know it. */

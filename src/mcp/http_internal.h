@@ -107,6 +107,18 @@ struct MHD_Response *stream_response(struct stream *s, unsigned after, int socke
 /* Has the other side gone away? */
 enum presence { HERE, MAYBE, GONE } presence(int socket);
 
+/* ------------------------------------------------------------------ connections */
+
+enum { HTTP_CONNECTIONS = 512 }; /* beyond it libmicrohttpd takes none */
+
+int http_socket(struct MHD_Connection *c);
+/* Nothing is asked on it: it goes then. 0: a request is being worked on. Takes the lock itself. */
+void http_conn_until(struct http *h, struct MHD_Connection *c, uint64_t until_ns);
+/* For libmicrohttpd; `data` is the struct http. Takes the lock itself. */
+void http_conn_notify(void *data, struct MHD_Connection *c, void **context,
+                      enum MHD_ConnectionNotificationCode what);
+void http_conns_tick(struct http *h, uint64_t now); /* under the lock */
+
 /* Four times a second: what nobody came back for, clients that are idle, connections that are slow. */
 void http_tick(void *data);
 

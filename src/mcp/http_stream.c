@@ -331,8 +331,6 @@ void http_tick(void *data) {
     (void)pthread_mutex_lock(&h->lock);
     drop_forsaken(h);
     drop_idle(h);
-    for (struct conn *c = h->conns; c; c = c->next)
-        if (c->until_ns && now > c->until_ns)
-            (void)shutdown(c->fd, SHUT_RDWR); /* its thread closes it */
+    http_conns_tick(h, now);
     (void)pthread_mutex_unlock(&h->lock);
 }
