@@ -203,11 +203,8 @@ static void take_word(char *to, size_t size, const json_t *value) {
 /* A model may stop in the midst of a character: half of it is no reason to lose the conversation. */
 static json_t *json_nearly(const char *text, size_t len) {
     json_t *value = json_loadb(text, len, JSON_ALLOW_NUL, NULL);
-    char *repaired _cleanup_free_ = value ? NULL : malloc(3 * len + 1);
 
-    return repaired
-               ? json_loadb(repaired, utf8_repair_json(text, len, repaired), JSON_ALLOW_NUL, NULL)
-               : value;
+    return value ? value : json_repaired(text, len);
 }
 
 static int add(struct turn *t, const char *text, size_t len, const char *part, struct err *err) {

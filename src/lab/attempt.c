@@ -44,6 +44,16 @@ bool lab_word(const char *words, const char *word) {
     return false;
 }
 
+bool lab_next_word(const char **at, char *word, size_t size) {
+    size_t n = strcspn(*at, " ");
+
+    if (!n)
+        return false;
+    (void)snprintf(word, size, "%.*s", (int)n, *at);
+    *at += n + ((*at)[n] == ' ');
+    return true;
+}
+
 bool lab_sees(const char *sees, const char *error) {
     size_t len = strlen(error);
 
@@ -181,6 +191,8 @@ void attempt_stand_in(struct attempt *a) {
 }
 
 int attempt_bare_policy(struct attempt *a) {
+    char name[24];
+
     a->policy = mayfly_policy_new();
     if (!a->policy)
         return -ENOMEM;
@@ -188,15 +200,9 @@ int attempt_bare_policy(struct attempt *a) {
     /* Best effort where no cgroup puts the limits in force, as for a user to whom none is delegated. */
     if (lab_limits()[0])
         lab_set(a, "limits", "best-effort");
-    for (const char *p = a->without; *p;) {
-        char name[24];
-        size_t n = strcspn(p, " ");
-
-        (void)snprintf(name, sizeof(name), "%.*s", (int)n, p);
+    for (const char *at = a->without; lab_next_word(&at, name, sizeof(name));)
         if (!lab_stays_on(name))
             lab_set(a, "without", "%s", name);
-        p += n + (p[n] == ' ');
-    }
     return 0;
 }
 

@@ -37,14 +37,12 @@ static void add_name(char names[NAMES], const char *name, size_t len) {
 
 /* All of `list` but `name`. */
 static void without_name(char out[NAMES], const char *list, const char *name) {
-    out[0] = '\0';
-    for (const char *p = list; *p;) {
-        size_t n = strcspn(p, " ");
+    char other[24];
 
-        if (strlen(name) != n || strncmp(p, name, n) != 0)
-            add_name(out, p, n);
-        p += n + (p[n] == ' ');
-    }
+    out[0] = '\0';
+    while (lab_next_word(&list, other, sizeof(other)))
+        if (strcmp(other, name) != 0)
+            add_name(out, other, strlen(other));
 }
 
 /* "a", "a and b", "a, b and c" */
@@ -180,15 +178,12 @@ static void demonstrate_all(const struct page *p, const char *ids, const char *c
         page_wrap(p, "  ", "no probe of the lab's tells it on from off");
     else if (!ids[0])
         demonstrate(p, best, control);
-    for (const char *at = ids; best && !lab_stays_on(control) && *at;) {
-        char id[16];
-        size_t n = strcspn(at, " ");
-
-        (void)snprintf(id, sizeof(id), "%.*s", (int)n, at);
+    char id[16];
+    for (const char *at = best && !lab_stays_on(control) ? ids : "";
+         lab_next_word(&at, id, sizeof(id));) {
         const struct probe *probe = probe_find(id);
         if (probe && lab_word(probe->stopped_by, control))
             demonstrate(p, probe, control);
-        at += n + (at[n] == ' ');
     }
 }
 
@@ -221,14 +216,9 @@ static void print_walls(const struct page *p, const struct probe *probe) {
         page_wrap(p, "  ",
                   "how mayfly itself is built (the supervisor, init); that is no control which "
                   "could be switched off");
-    for (const char *at = probe->stopped_by; *at;) {
-        char name[24];
-        size_t n = strcspn(at, " ");
-
-        (void)snprintf(name, sizeof(name), "%.*s", (int)n, at);
+    char name[24];
+    for (const char *at = probe->stopped_by; lab_next_word(&at, name, sizeof(name));)
         control_print_wall(p, name);
-        at += n + (at[n] == ' ');
-    }
     if (probe->may_stop) {
         char words[NAMES];
         in_words(words, probe->may_stop);
@@ -257,15 +247,9 @@ static void print_sets(const struct page *p, const struct probe *probe) {
     add_name(all, probe->stopped_by, strlen(probe->stopped_by));
     if (all[0] && probe->may_stop)
         add_name(all, probe->may_stop, strlen(probe->may_stop));
-    for (const char *at = probe->stopped_by; *at;) {
-        size_t len = strcspn(at, " ");
-
-        name[0] = '\0';
-        add_name(name, at, len);
+    for (const char *at = probe->stopped_by; lab_next_word(&at, name, sizeof(name));)
         if (strcmp(name, all) != 0)
             try_without(p, probe, name);
-        at += len + (at[len] == ' ');
-    }
     if (all[0])
         try_without(p, probe, all);
 }

@@ -146,6 +146,8 @@ const char *lab_limits(void);
 /* Whether `sees` ("EPERM|ENOSYS") names `error`. */
 bool lab_sees(const char *sees, const char *error);
 bool lab_word(const char *words, const char *word); /* in a space-separated list */
+/* The next of such a list, copied; *at moves on over it. False: that was the last. */
+bool lab_next_word(const char **at, char *word, size_t size);
 
 /* ------------------------------------------------------------------ for prepare() and judge() */
 

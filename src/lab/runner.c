@@ -46,13 +46,14 @@ struct runner {
 
 /* ------------------------------------------------------------------ in the worker */
 
-void runner_own_mounts(void) {
+bool runner_own_mounts(void) {
     if (geteuid() != 0 || unshare(CLONE_NEWNS) < 0)
-        return;
-    (void)mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
-    (void)mount(NULL, "/", NULL, MS_REC | MS_SHARED, NULL);
+        return false;
+    bool own = mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+               mount(NULL, "/", NULL, MS_REC | MS_SHARED, NULL) == 0;
     if (access("/proc/sys/fs/binfmt_misc/register", F_OK) < 0)
         (void)mount("none", "/proc/sys/fs/binfmt_misc", "binfmt_misc", 0, NULL);
+    return own;
 }
 
 static const struct probe nothing = {.id = "nothing",
@@ -76,7 +77,7 @@ static _Noreturn void work(struct runner *r, int fd) {
     uint32_t i;
 
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    runner_own_mounts();
+    (void)runner_own_mounts();
     (void)lab_attempt(&nothing, "", &none); /* what only a process's first run makes */
     while (read(fd, &i, sizeof(i)) == (ssize_t)sizeof(i)) {
         make_attempt(&r->board[i]);

@@ -42,7 +42,7 @@ size_t runner_left(const struct runner *r); /* that are not done */
 
 /* For a process that makes attempts: with the mount namespace off, the box's mounts are the process's; those shall not be
  * the machine's. Nor do the mounts of others then come and go in the comparison. Shared again, as on most hosts: a box
- * that kept it so would hand its mounts out. As root; for others, nothing. */
-void runner_own_mounts(void);
+ * that kept it so would hand its mounts out. False: they are the machine's, as for others than root. */
+bool runner_own_mounts(void);
 
 #endif

@@ -68,12 +68,7 @@ static int measure(const char *text, size_t len, size_t *ret_cost, struct rpc_er
  * id is taken from it, and none that had to be repaired. */
 static json_t *salvage_id(const char *text, size_t len) {
     static const char replaced[] = "\xef\xbf\xbd";
-    char *repaired _cleanup_free_ = malloc(3 * len + 1);
-
-    if (!repaired)
-        return NULL;
-    json_t *value =
-        json_loadb(repaired, utf8_repair_json(text, len, repaired), JSON_ALLOW_NUL, NULL);
+    json_t *value = json_repaired(text, len);
     json_t *id = json_incref(json_object_get(value, "id"));
     json_decref(value);
     if (json_is_integer(id) || (json_is_string(id) && !strstr(json_string_value(id), replaced)))

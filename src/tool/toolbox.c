@@ -498,7 +498,7 @@ static int define(struct toolbox *t, const struct facts *f, struct mayfly_error 
 }
 
 /* Whether calls can be logged, and where the code cannot have a hand in it. */
-static int look_at_log(struct toolbox *t, const mayfly_policy *policy, struct mayfly_error *error) {
+static int prepare_log(struct toolbox *t, const mayfly_policy *policy, struct mayfly_error *error) {
     struct mayfly_error within = {0};
     struct runlog *log = NULL;
     struct err err = {0};
@@ -523,7 +523,7 @@ static int look(struct toolbox *t, struct mayfly_error *error) {
     struct facts f = {0};
     int r = make_wanted(t, &a, &policy, error);
 
-    r = r < 0 ? r : look_at_log(t, policy, error);
+    r = r < 0 ? r : prepare_log(t, policy, error);
     if (r < 0) {
         mayfly_policy_free(policy);
         return r;

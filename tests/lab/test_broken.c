@@ -6,7 +6,6 @@
  * whole: it gets through where it was stopped, or cannot be made any more, or does not get through where it must. Since
  * most attacks are stopped by more than one control, the others that stop it are off in both.
  */
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +20,7 @@
 
 #include "base/err.h"
 #include "lab/probe.h"
+#include "lab/runner.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
 
@@ -121,13 +120,6 @@ static bool is_caught(const struct defect *d, bool must_pass) {
     return false;
 }
 
-/* Without mount the box's mounts are this process's own. Shared, as on most hosts: a box that kept it so would hand its
- * mounts out. */
-static bool own_mounts(void) {
-    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount(NULL, "/", NULL, MS_REC | MS_SHARED, NULL) == 0;
-}
-
 /* In a process of its own: what a broken box does to its caller's mounts must not be there for the next. */
 static void a_defect_is_caught(void **state) {
     const struct defect *d = *state;
@@ -144,7 +136,7 @@ static void a_defect_is_caught(void **state) {
     if (pid == 0) {
         bool caught = false;
 
-        for (int tries = 0; own_mounts() && !caught && tries < 3;
+        for (int tries = 0; runner_own_mounts() && !caught && tries < 3;
              tries++) /* RS3 needs an idle CPU */
             caught = is_caught(d, false) || is_caught(d, true);
         (void)fflush(NULL);

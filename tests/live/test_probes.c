@@ -168,7 +168,7 @@ static _Noreturn void work(struct board *b) {
     for (size_t k = 0; k < sizeof(faults) / sizeof(faults[0]); k++)
         (void)signal(faults[k], SIG_DFL);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    runner_own_mounts();
+    (void)runner_own_mounts();
     mayfly_result_free(live_sh("true", NULL)); /* what only a process's first run makes */
     while ((i = atomic_fetch_add(&b->next, 1)) < b->n) {
         struct checks *c = &b->checks[i];
