@@ -218,6 +218,9 @@ static int export_images(const char *path, char **images, int n, const char *fil
     if (file && stat(file, &st) == 0 && !S_ISREG(st.st_mode))
         return err_set(err, ERR_USAGE, -EEXIST, "", "put > there to write to it, or name another",
                        "export: %.200s: is no plain file", file);
+    /* Replaced is the file, not a link to it. */
+    _cleanup_free_ char *real = file ? realpath(file, NULL) : NULL;
+    file = real ? real : file;
     int r = store_open_held(path, &s, err);
     if (r == 0)
         r = file ? export_to_file(s, images, n, file, err)

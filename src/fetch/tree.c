@@ -6,21 +6,20 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "fetch/tree_walk.h"
 #include "image/home.h"
-#include "linux/sys.h"
 
 #include "base/banned.h"
 
 /* The steps bound the time that names can take which are made to be long on the way, or hidden again and again. */
-enum { MAX_LINKS = 40, LATER_BYTES = 256 << 20, MAX_STEPS = 8000000 };
+enum { MAX_STEPS = 8000000 };
 
-static const char whiteout[] = ".wh.", opaque[] = ".wh..wh..opq", aufs[] = ".wh..wh.";
+static const char whiteout[] = TREE_WHITEOUT, opaque[] = ".wh..wh..opq", aufs[] = ".wh..wh.";
 
 int tree_init(struct tree *t, int root, int trash, struct unpack_summary *sum) {
     *t = (struct tree){.root = root,
@@ -45,7 +44,7 @@ void tree_next_layer(struct tree *t) {
     t->last_stale = true; /* its way is to be marked anew */
 }
 
-static int refuse(struct err *err, int code, const char *path, const char *why) {
+int tree_refuse(struct err *err, int code, const char *path, const char *why) {
     return err_set(err, ERR_SETUP, code, "", NULL, "\"%.150s\": %s", path, why);
 }
 
@@ -82,240 +81,7 @@ int tree_failed(struct err *err, int code, const char *path) {
     return err_errno(err, ERR_SETUP, code, "", errno_remedy(code, NULL), "\"%.150s\"", path);
 }
 
-/* ------------------------------------------------------------------ walking */
-
-/* A directory below another by one plain name; nothing is followed. */
-static int step(const struct tree *t, int dir, const char *name) {
-    const struct open_how how = {.flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC,
-                                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS |
-                                            RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV};
-    int fd = t->no_openat2 ? -1 : sys_openat2(dir, name, &how);
-
-    if (fd < 0 && (t->no_openat2 || errno == ENOSYS || errno == EPERM))
-        fd = openat(dir, name, (int)how.flags);
-    return fd < 0 ? -errno : fd;
-}
-
-enum walk_mode {
-    WALK_FIND,
-    WALK_ADD, /* what is missing is made */
-    WALK_MAKE, /* the same for a layer's entry: a file that is in the way goes, and the way is marked */
-};
-
-/* A way still to be walked. `text` is what is left; links are put in front of it. */
-struct walk {
-    enum walk_mode mode;
-    char text[2 * PATH_MAX], real[PATH_MAX]; /* where the walk is, by no link */
-    char *at;
-    int dir;
-    unsigned depth, links;
-};
-
-/* The next part of the way, cut off it; NULL at the end. */
-static const char *next_part(struct walk *w) {
-    char *part = w->at;
-
-    part += strspn(part, "/");
-    if (!*part)
-        return NULL;
-    size_t len = strcspn(part, "/");
-    w->at = part[len] ? part + len + 1 : part + len;
-    part[len] = '\0';
-    return part;
-}
-
-/* ".." of a link's target: not asked of the kernel at the root, where it would lead out. */
-static int step_up(struct walk *w) {
-    if (w->depth == 0)
-        return 0;
-    int up = openat(w->dir, "..", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (up < 0)
-        return -errno;
-    fd_close(&w->dir);
-    w->dir = up;
-    w->depth--;
-    char *slash = strrchr(w->real, '/');
-    *(slash ? slash : w->real) = '\0';
-    return 0;
-}
-
-static bool push(struct walk *w, const char *name) {
-    size_t len = strlen(w->real);
-
-    w->depth++;
-    return snprintf(w->real + len, sizeof(w->real) - len, "%s%s", len ? "/" : "", name) <
-           (int)(sizeof(w->real) - len);
-}
-
-static int follow(const struct tree *t, struct walk *w, const char *link) {
-    char target[PATH_MAX], rest[2 * PATH_MAX];
-    ssize_t n = readlinkat(w->dir, link, target, sizeof(target) - 1);
-
-    if (n < 0)
-        return -errno;
-    target[n] = '\0';
-    if (++w->links > MAX_LINKS)
-        return -ELOOP;
-    if (snprintf(rest, sizeof(rest), "%s/%s", target, w->at) >= (int)sizeof(rest))
-        return -ENAMETOOLONG;
-    (void)str_copy(w->text, sizeof(w->text), rest);
-    w->at = w->text;
-    if (target[0] != '/')
-        return 0;
-    int root = fcntl(t->root, F_DUPFD_CLOEXEC, 3);
-    if (root < 0)
-        return -errno;
-    fd_close(&w->dir);
-    w->dir = root;
-    w->depth = 0;
-    w->real[0] = '\0';
-    return 0;
-}
-
-static int take_away(struct tree *t, int dir, const char *name);
-
-/* The times of a directory, to be set when nothing more comes into it. */
-static int add_later(struct tree *t, const char *path, struct timespec mtime) {
-    buf_add(&t->later, &mtime, sizeof(mtime));
-    buf_add(&t->later, path, strlen(path) + 1);
-    return t->later.failed || t->later.len > LATER_BYTES ? -ENOMEM : 0;
-}
-
-/* A directory that no entry speaks of, or not yet. */
-static int make_dir(struct tree *t, int dir, const char *name, const char *path, mode_t mode) {
-    if (mkdirat(dir, name, 0700) < 0 || fchmodat(dir, name, mode, 0) < 0) /* whatever the umask */
-        return -errno;
-    t->sum->made++;
-    return add_later(t, path, (struct timespec){0});
-}
-
-/* Into `name`, by whatever it is. */
-static int enter(struct tree *t, struct walk *w, const char *name) {
-    struct stat here, st;
-
-    if (++t->steps > t->max_steps)
-        return -E2BIG;
-    if (fstat(w->dir, &here) < 0)
-        return -errno;
-    int r = fstatat(w->dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
-    if (r == 0 && S_ISLNK(st.st_mode))
-        return follow(t, w, name);
-    if (!push(w, name))
-        return -ENAMETOOLONG;
-    if (r == 0 && !S_ISDIR(st.st_mode)) {
-        r = w->mode == WALK_MAKE ? take_away(t, w->dir, name) : -ENOTDIR;
-        if (r == 0)
-            r = -ENOENT;
-    }
-    if (r == -ENOENT && w->mode != WALK_FIND)
-        r = make_dir(t, w->dir, name, w->real, 0755);
-    if (r == 0 && w->mode == WALK_MAKE)
-        r = marks_set(&t->marks, here.st_ino, name, MARK_PASSED);
-    int fd = r < 0 ? r : step(t, w->dir, name);
-    if (fd < 0)
-        return fd;
-    fd_close(&w->dir);
-    w->dir = fd;
-    return 0;
-}
-
-/* Walks `path`; a descriptor of the directory, or -errno. */
-static int walk(struct tree *t, const char *path, enum walk_mode mode) {
-    struct walk w = {.mode = mode, .dir = fcntl(t->root, F_DUPFD_CLOEXEC, 3)};
-    const char *part;
-    int r = w.dir < 0 ? -errno : 0;
-
-    if (!str_copy(w.text, sizeof(w.text), path))
-        r = -ENAMETOOLONG;
-    w.at = w.text;
-    while (r == 0 && (part = next_part(&w))) {
-        if (strcmp(part, "..") == 0)
-            r = step_up(&w);
-        else if (strcmp(part, ".") != 0)
-            r = enter(t, &w, part);
-    }
-    if (r < 0)
-        fd_close(&w.dir);
-    return r < 0 ? r : w.dir;
-}
-
-/* ------------------------------------------------------------------ names */
-
-/* An archive's name as a plain one: no "./", no "//", no slash at either end. -EINVAL for one that an honest archive
- * does not have. "" is the root. */
-static int clean(const char *path, char out[static PATH_MAX], bool may_be_absolute,
-                 struct err *err) {
-    size_t n = 0;
-
-    out[0] = '\0';
-    if (!*path)
-        return refuse(err, -EINVAL, path, "an entry without a name");
-    /* "/" is another way to say "./", and some tools say it. */
-    if (path[strspn(path, "/")] && *path == '/' && !may_be_absolute)
-        return refuse(err, -EINVAL, path, "an absolute name has no place in a layer");
-    for (const char *p = path; *p;) {
-        size_t len = strcspn(p, "/");
-        if (len == 2 && p[0] == '.' && p[1] == '.')
-            return refuse(err, -EINVAL, path, "a name with .. could lead out of the image");
-        if (len && !(len == 1 && p[0] == '.')) {
-            if (n + len + 2 > PATH_MAX)
-                return refuse(err, -ENAMETOOLONG, path, "its name is too long");
-            if (p[len] && p[len + strspn(p + len, "/")] &&
-                strncmp(p, whiteout, sizeof(whiteout) - 1) == 0)
-                return refuse(err, -EINVAL, path, "a file below a whiteout");
-            if (n)
-                out[n++] = '/';
-            memcpy(out + n, p, len);
-            n += len;
-        }
-        p += len + (p[len] == '/');
-    }
-    out[n] = '\0';
-    return 0;
-}
-
-/* Where an entry goes: its directory, and its name there, which points into `path`. The descriptor is the tree's, and
- * good until the next call. `path` is clean, not the root, and comes out cut. */
-static int parent_of(struct tree *t, char *path, enum walk_mode mode, int *ret_dir,
-                     const char **ret_name) {
-    char *slash = strrchr(path, '/');
-    const char *dir = slash ? path : "";
-    struct stat st;
-
-    if (slash)
-        *slash = '\0';
-    if (t->last_fd < 0 || t->last_stale || strcmp(dir, t->last_path) != 0) {
-        fd_close(&t->last_fd);
-        t->last_stale = false;
-        int fd = walk(t, dir, mode);
-        if (fd < 0)
-            return fd;
-        t->last_fd = fd;
-        if (fstat(fd, &st) < 0)
-            return -errno;
-        t->last_inode = st.st_ino;
-        (void)str_copy(t->last_path, sizeof(t->last_path), dir);
-    }
-    *ret_dir = t->last_fd;
-    *ret_name = slash ? slash + 1 : path;
-    return 0;
-}
-
-/* ------------------------------------------------------------------ taking away */
-
-/* What is there by that name, if anything. A directory goes to the trash whole: its removal can wait. */
-static int take_away(struct tree *t, int dir, const char *name) {
-    char to[24];
-    struct stat st;
-
-    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return errno == ENOENT ? 0 : -errno;
-    t->last_stale |= !S_ISREG(st.st_mode);
-    if (!S_ISDIR(st.st_mode))
-        return unlinkat(dir, name, 0) < 0 ? -errno : 0;
-    (void)snprintf(to, sizeof(to), "%u", t->trashed++);
-    return renameat(dir, name, t->trash, to) < 0 ? -errno : 0;
-}
+/* ------------------------------------------------------------------ a place */
 
 /* The place for an entry, free of what was there; a directory may stay for a directory. */
 struct spot {
@@ -328,17 +94,17 @@ struct spot {
 static int take_spot(struct tree *t, const char *path, bool keep_dir, struct spot *s,
                      struct err *err) {
     struct stat st;
-    int r = clean(path, s->path, false, err);
+    int r = tree_clean(path, s->path, false, err);
 
     if (r < 0)
         return r;
     if (!s->path[0])
-        return refuse(err, -EINVAL, path, "the image's root can only be a directory");
-    r = parent_of(t, s->path, WALK_MAKE, &s->dir, &s->name);
+        return tree_refuse(err, -EINVAL, path, "the image's root can only be a directory");
+    r = tree_parent(t, s->path, WALK_MAKE, &s->dir, &s->name);
     s->kept = false;
     if (r == 0 && fstatat(s->dir, s->name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
         s->kept = keep_dir && S_ISDIR(st.st_mode);
-        r = s->kept ? 0 : take_away(t, s->dir, s->name);
+        r = s->kept ? 0 : tree_take_away(t, s->dir, s->name);
     }
     if (r == 0)
         r = marks_set(&t->marks, t->last_inode, s->name, MARK_WRITTEN);
@@ -371,7 +137,7 @@ int tree_dir(struct tree *t, const char *path, mode_t mode, const struct tree_ow
              struct err *err) {
     struct spot s;
     char whole[PATH_MAX];
-    int r = clean(path, whole, false, err);
+    int r = tree_clean(path, whole, false, err);
 
     if (r < 0)
         return r;
@@ -388,7 +154,7 @@ int tree_dir(struct tree *t, const char *path, mode_t mode, const struct tree_ow
     if (r == 0 && fchmodat(s.dir, s.name, usable(t, mode, true), 0) < 0)
         r = -errno;
     if (r == 0)
-        r = add_later(t, whole, o->mtime);
+        r = tree_add_later(t, whole, o->mtime);
     t->sum->directories++;
     return r < 0 ? tree_failed(err, r, path) : 0;
 }
@@ -452,27 +218,27 @@ int tree_hardlink(struct tree *t, const char *path, const char *target, struct e
     char to[PATH_MAX], own[PATH_MAX];
     struct stat st, here;
     struct spot s;
-    int r = clean(path, own, false, err);
+    int r = tree_clean(path, own, false, err);
 
     if (r < 0)
         return r;
-    if (clean(target, to, true, NULL) < 0)
-        return refuse(err, -EINVAL, path, "a hard link to a name that leads out of the image");
+    if (tree_clean(target, to, true, NULL) < 0)
+        return tree_refuse(err, -EINVAL, path, "a hard link to a name that leads out of the image");
     char *slash = strrchr(to, '/');
     const char *name = slash ? slash + 1 : to;
     if (slash)
         *slash = '\0';
-    _cleanup_fd_ int dir = walk(t, slash ? to : "", WALK_FIND);
+    _cleanup_fd_ int dir = tree_walk(t, slash ? to : "", WALK_FIND);
     if (was_skipped(t, dir, name))
         return tree_special(t, path, err);
     if (dir < 0 || !*name || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return refuse(err, -ENOENT, path, "a hard link to what is not in the image");
+        return tree_refuse(err, -ENOENT, path, "a hard link to what is not in the image");
     if (S_ISDIR(st.st_mode))
-        return refuse(err, -EISDIR, path, "a hard link to a directory");
+        return tree_refuse(err, -EISDIR, path, "a hard link to a directory");
     /* To itself, or to what it is a link to already: what would be taken away is what is wanted. */
     int slot = -1;
     const char *own_name = NULL;
-    r = own[0] ? parent_of(t, own, WALK_MAKE, &slot, &own_name) : 0;
+    r = own[0] ? tree_parent(t, own, WALK_MAKE, &slot, &own_name) : 0;
     if (r == 0 && own_name && fstatat(slot, own_name, &here, AT_SYMLINK_NOFOLLOW) == 0 &&
         here.st_ino == st.st_ino && here.st_dev == st.st_dev)
         return marks_set(&t->marks, t->last_inode, own_name, MARK_WRITTEN) < 0 ? err_oom(err) : 0;
@@ -496,10 +262,6 @@ int tree_special(struct tree *t, const char *path, struct err *err) {
 
 /* ------------------------------------------------------------------ whiteouts */
 
-static bool is_dots(const char *name) {
-    return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
-}
-
 static int purge(struct tree *t, int dir);
 
 /* Hides what lower layers have by that name. */
@@ -510,7 +272,7 @@ static int hide(struct tree *t, int dir, uint64_t inode, const char *name) {
     if (++t->steps > t->max_steps)
         return -E2BIG;
     if (mark == MARK_NONE)
-        return take_away(t, dir, name);
+        return tree_take_away(t, dir, name);
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
         return 0;
     /* As if the whiteout had come first, and the directory been made after it. */
@@ -518,7 +280,7 @@ static int hide(struct tree *t, int dir, uint64_t inode, const char *name) {
         (fchmodat(dir, name, 0755, 0) < 0 ||
          (!t->as_user && fchownat(dir, name, 0, 0, AT_SYMLINK_NOFOLLOW) < 0)))
         return -errno;
-    int fd = step(t, dir, name), r = fd < 0 ? fd : purge(t, fd);
+    int fd = tree_step(t, dir, name), r = fd < 0 ? fd : purge(t, fd);
     fd_close(&fd);
     return r;
 }
@@ -538,7 +300,7 @@ static int purge(struct tree *t, int dir) {
     if (fstat(fd, &st) < 0)
         r = -errno;
     while (r == 0 && (errno = 0, e = readdir(d)))
-        if (!is_dots(e->d_name))
+        if (!tree_is_dots(e->d_name))
             r = hide(t, fd, st.st_ino, e->d_name);
     if (r == 0 && errno)
         r = -errno;
@@ -569,20 +331,20 @@ bool tree_is_whiteout(const char *path) {
 
 int tree_whiteout(struct tree *t, const char *path, struct err *err) {
     char at[PATH_MAX], name[NAME_MAX + 1];
-    int r = clean(path, at, false, err);
+    int r = tree_clean(path, at, false, err);
     struct stat st;
 
     if (r < 0)
         return r;
     char *slash = strrchr(at, '/'), *last = slash ? slash + 1 : at;
     if (!str_copy(name, sizeof(name), last))
-        return refuse(err, -ENAMETOOLONG, path, "its name is too long");
+        return tree_refuse(err, -ENAMETOOLONG, path, "its name is too long");
     *(slash ? slash : at) = '\0';
     const char *hidden = name + sizeof(whiteout) - 1;
     bool all = strcmp(name, opaque) == 0;
-    if (!*hidden || is_dots(hidden))
-        return refuse(err, -EINVAL, path, "a whiteout that names no file");
-    _cleanup_fd_ int dir = walk(t, at, WALK_FIND);
+    if (!*hidden || tree_is_dots(hidden))
+        return tree_refuse(err, -EINVAL, path, "a whiteout that names no file");
+    _cleanup_fd_ int dir = tree_walk(t, at, WALK_FIND);
     if (dir == -ENOENT || dir == -ENOTDIR)
         return 0; /* there is nothing to hide */
     r = dir < 0 ? dir : fstat(dir, &st) < 0 ? -errno : 0;
@@ -602,81 +364,21 @@ bool tree_is_bookkeeping(const char *path) {
     return false;
 }
 
-/* ------------------------------------------------------------------ another tree's files */
-
-static int clone_dir(struct tree *t, int from, int to, const char *path);
-
-static int clone_one(struct tree *t, int from, int to, const char *name, const char *path) {
-    struct stat st;
-
-    if (fstatat(from, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        return -errno;
-    if (!S_ISDIR(st.st_mode))
-        return linkat(from, name, to, name, 0) < 0 ? -errno : 0;
-    if (mkdirat(to, name, 0700) < 0)
-        return -errno;
-    _cleanup_fd_ int below = step(t, from, name), made = step(t, to, name);
-    int r = below < 0 ? below : made < 0 ? made : clone_dir(t, below, made, path);
-    if (r == 0 && !t->as_user && fchownat(to, name, st.st_uid, st.st_gid, AT_SYMLINK_NOFOLLOW) < 0)
-        r = -errno;
-    if (r == 0 && fchmodat(to, name, st.st_mode & 07777, 0) < 0)
-        r = -errno;
-    return r < 0 ? r : add_later(t, path, st.st_mtim);
-}
-
-static int clone_dir(struct tree *t, int from, int to, const char *path) {
-    int fd = openat(from, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    _cleanup_free_ char *below = NULL;
-    struct dirent *e;
-
-    if (!d) {
-        r = -errno;
-        fd_close(&fd);
-        return r;
-    }
-    while (r == 0 && (errno = 0, e = readdir(d))) {
-        if (is_dots(e->d_name))
-            continue;
-        free(below);
-        r = asprintf(&below, "%s%s%s", path, *path ? "/" : "", e->d_name) < 0 ? -ENOMEM : 0;
-        if (r < 0)
-            below = NULL;
-        else
-            r = clone_one(t, fd, to, e->d_name, below);
-    }
-    if (r == 0 && errno)
-        r = -errno;
-    (void)closedir(d);
-    return r;
-}
-
-int tree_clone(struct tree *t, int from, struct err *err) {
-    struct stat st;
-    int r = fstat(from, &st) < 0 ? -errno : clone_dir(t, from, t->root, "");
-
-    if (r == 0 && fchmodat(t->root, ".", st.st_mode & 07777, 0) < 0)
-        r = -errno;
-    if (r == 0 && !t->as_user && fchownat(t->root, ".", st.st_uid, st.st_gid, 0) < 0)
-        r = -errno;
-    return r < 0 ? tree_failed(err, r, "/") : add_later(t, "", st.st_mtim);
-}
-
 /* ------------------------------------------------------------------ at the end */
 
 int tree_need_dir(struct tree *t, const char *path, mode_t mode, struct err *err) {
     char at[PATH_MAX];
     const char *name = "";
     struct stat st;
-    int dir = -1, r = clean(path, at, true, err);
+    int dir = -1, r = tree_clean(path, at, true, err);
 
     if (r < 0 || !at[0])
         return r;
     char whole[PATH_MAX];
     (void)str_copy(whole, sizeof(whole), at);
-    r = parent_of(t, at, WALK_ADD, &dir, &name);
+    r = tree_parent(t, at, WALK_ADD, &dir, &name);
     if (r == 0 && fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-        r = errno == ENOENT ? make_dir(t, dir, name, whole, mode) : -errno;
+        r = errno == ENOENT ? tree_make_dir(t, dir, name, whole, mode) : -errno;
     return r < 0 ? tree_failed(err, r, path) : 0;
 }
 
@@ -699,7 +401,7 @@ int tree_finish(struct tree *t, struct err *err) {
         (void)str_copy(path, sizeof(path), t->later.data + at + sizeof(times[1]));
         at += sizeof(times[1]) + strlen(path) + 1;
         int r =
-            path[0] ? parent_of(t, path, WALK_FIND, &dir, &name) : (dir = t->root, name = ".", 0);
+            path[0] ? tree_parent(t, path, WALK_FIND, &dir, &name) : (dir = t->root, name = ".", 0);
         if (r < 0 || fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode))
             continue; /* a later entry took it away */
         if (utimensat(dir, name, times, AT_SYMLINK_NOFOLLOW) < 0)

@@ -13,6 +13,7 @@
 #include "fuzz/filters.h"
 #include "linux/bpf.h"
 #include "linux/host.h"
+#include "profile_model.h"
 
 #include "base/banned.h"
 
@@ -32,60 +33,6 @@ static bool is_small(const struct profile *p) {
 
 /* ------------------------------------------------------------------ what the rules say */
 
-static uint32_t answer_of(enum profile_action action, int error) {
-    switch (action) {
-    case PROFILE_ALLOW:
-        return SECCOMP_RET_ALLOW;
-    case PROFILE_LOG:
-        return SECCOMP_RET_LOG;
-    case PROFILE_ERRNO:
-        return SECCOMP_RET_ERRNO | (uint32_t)error;
-    case PROFILE_TRAP:
-        return SECCOMP_RET_TRAP;
-    case PROFILE_KILL_THREAD:
-        return SECCOMP_RET_KILL_THREAD;
-    case PROFILE_KILL:
-        break;
-    }
-    return SECCOMP_RET_KILL_PROCESS;
-}
-
-static bool arg_matches(const struct profile_arg *a, const struct seccomp_data *call) {
-    uint64_t v = call->args[a->index];
-
-    switch (a->op) {
-    case PROFILE_NE:
-        return v != a->value;
-    case PROFILE_LT:
-        return v < a->value;
-    case PROFILE_LE:
-        return v <= a->value;
-    case PROFILE_EQ:
-        return v == a->value;
-    case PROFILE_GE:
-        return v >= a->value;
-    case PROFILE_GT:
-        return v > a->value;
-    case PROFILE_MASKED_EQ:
-        break;
-    }
-    return (v & a->value) == (a->value_two & a->value);
-}
-
-/* Conditions on one argument are alternatives, as soon as any argument has two; else all must hold. */
-static bool rule_matches(const struct profile_rule *rule, const struct seccomp_data *call) {
-    unsigned seen = 0;
-    int met = 0;
-    bool alternatives = false;
-
-    for (int i = 0; i < rule->n_args; i++) {
-        alternatives |= seen >> rule->args[i].index & 1;
-        seen |= 1u << rule->args[i].index;
-        met += arg_matches(&rule->args[i], call);
-    }
-    return alternatives ? met > 0 : met == rule->n_args;
-}
-
 struct question {
     const struct profile *profile;
     struct filter_program filter;
@@ -97,10 +44,12 @@ static void must_be_said(void *data, const struct seccomp_data *call) {
     const struct question *q = data;
     const struct profile *p = q->profile;
     uint32_t is = bpf_run(q->filter.code, q->filter.len, call);
-    uint32_t fallback = answer_of(p->default_action, p->default_error);
+    uint32_t fallback = model_answer(p->default_action, p->default_error);
     bool matched = false, said = false;
+    uint64_t args[6];
     size_t at = 0;
 
+    memcpy(args, call->args, sizeof(args));
     /* libseccomp takes all numbers from x32's on for x32's, but for one. */
     if (!seccomp_is_native(call) || (unsigned)call->nr >= 0x40000000) {
         fuzz_must(is == SECCOMP_RET_KILL_PROCESS || call->nr == -1, "foreign call %d: 0x%x",
@@ -109,10 +58,10 @@ static void must_be_said(void *data, const struct seccomp_data *call) {
     }
     for (int i = 0; i < p->n_rules; i++) {
         const struct profile_rule *rule = &p->rules[i];
-        uint32_t answer = answer_of(rule->action, rule->error);
+        uint32_t answer = model_answer(rule->action, rule->error);
 
         for (const char *const *name = rule->names; *name; name++, at++) {
-            if (q->numbers[at] != call->nr || answer == fallback || !rule_matches(rule, call))
+            if (q->numbers[at] != call->nr || answer == fallback || !model_rule_matches(rule, args))
                 continue;
             matched = true;
             said |= is == answer;

@@ -1,70 +1,24 @@
 /*
  * test_doctor.c: the doctor on hosts that are really so. What it says is what runs do: where a default
  * run works it exits with 0, where one is refused with 1, naming the cause and the remedy.
- *
- * A lesser host is made in a child: a namespace, a mount, a filter; then the program.
  */
 #include <dirent.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <sched.h>
 #include <stddef.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 
-#include "live/live.h"
+#include "live/lesser.h"
 
 #include "base/banned.h"
-
-enum { NOT_MADE = 90 };
-
-struct answer {
-    int exit_code;
-    char out[65536], err[4096];
-};
-
-/* The program with these arguments, in a process that `make` has changed. */
-static struct answer *program_on(bool (*make)(void), const char *const *args) {
-    const char *bin = live_env("MAYFLY_BIN"), *argv[16] = {bin};
-    struct answer *a = calloc(1, sizeof(*a));
-    FILE *out = tmpfile(), *err = tmpfile();
-    int status = 0;
-
-    assert_non_null(a);
-    assert_non_null(out);
-    assert_non_null(err);
-    for (size_t i = 0; args[i] && i < 14; i++)
-        argv[i + 1] = args[i];
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        (void)dup2(fileno(out), 1);
-        (void)dup2(fileno(err), 2);
-        if (!make())
-            _exit(NOT_MADE);
-        (void)execv(bin, (char *const *)(uintptr_t)argv);
-        _exit(99);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    a->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    (void)live_slurp(fileno(out), a->out, sizeof(a->out));
-    (void)live_slurp(fileno(err), a->err, sizeof(a->err));
-    (void)fclose(out);
-    (void)fclose(err);
-    if (a->exit_code == NOT_MADE) {
-        free(a);
-        live_skip("such a host", "it cannot be made here");
-    }
-    return a;
-}
 
 static int run_status(bool (*make)(void)) {
     const char *const args[] = {
         "run", "--limits=strict", "--rootfs", live_env("MAYFLY_ROOTFS"), "true", NULL};
-    struct answer *a = program_on(make, args);
+    struct answer *a = lesser_run(make, args);
     int status = a->exit_code;
 
     free(a);
@@ -75,14 +29,14 @@ static int run_status(bool (*make)(void)) {
 static void diagnoses(bool (*make)(void), const char *cause, const char *remedy) {
     const char *const words[] = {"doctor", NULL}, *const json[] = {"doctor", "--json", NULL};
     struct live_host before = live_look();
-    struct answer *a = program_on(make, words);
+    struct answer *a = lesser_run(make, words);
 
     if (a->exit_code != 1 || !strstr(a->out, cause) || !strstr(a->out, remedy) || a->err[0] ||
         strstr(a->out, "put in force here, whole"))
         fail_msg("exit %d, without \"%s\" and \"%s\"?\n%s%s", a->exit_code, cause, remedy, a->out,
                  a->err);
     free(a);
-    a = program_on(make, json);
+    a = lesser_run(make, json);
     if (a->exit_code != 1 || !strstr(a->out, "\"ready\":false"))
         fail_msg("exit %d\n%s", a->exit_code, a->out);
     free(a);
@@ -90,14 +44,12 @@ static void diagnoses(bool (*make)(void), const char *cause, const char *remedy)
     live_same(before);
 }
 
-static bool nothing(void) { return true; }
-
 static void it_exits_with_0_exactly_where_a_default_run_works(void **state) {
     (void)state;
     const char *const args[] = {"doctor", NULL}, *const verbose[] = {"doctor", "--verbose", NULL};
     struct live_host before = live_look();
-    struct answer *a = program_on(nothing, args), *v = program_on(nothing, verbose);
-    int run = run_status(nothing);
+    struct answer *a = lesser_run(lesser_nothing, args), *v = lesser_run(lesser_nothing, verbose);
+    int run = run_status(lesser_nothing);
 
     if (a->exit_code != (run == 0 ? 0 : 1) || (a->exit_code == 0) != live_has_cgroups())
         fail_msg("doctor %d, run %d\n%s%s", a->exit_code, run, a->out, a->err);
@@ -143,42 +95,25 @@ static void a_library_gets_the_same_report(void **state) {
 
 /* ------------------------------------------------------------------ lesser hosts */
 
-static bool write_text(const char *path, const char *text) {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : write(fd, text, strlen(text));
-
-    if (fd >= 0)
-        (void)close(fd);
-    return n == (ssize_t)strlen(text);
-}
-
-static bool private_mounts(void) {
-    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
-}
-
-static bool mask_proc(void) {
-    return private_mounts() && mount("/dev/null", "/proc/meminfo", NULL, MS_BIND, NULL) == 0;
-}
-
 static void a_masked_proc(void **state) {
     (void)state;
     if (geteuid() != 0)
         live_skip("root", "only root can cover parts of /proc");
-    diagnoses(mask_proc, "covered", "systempaths=unconfined");
+    diagnoses(lesser_masked_proc, "covered", "systempaths=unconfined");
 }
 
 static bool cover_sys(void) {
-    return private_mounts() && mount("none", "/proc/sys", "tmpfs", MS_RDONLY, NULL) == 0;
+    return lesser_own_mounts() && mount("none", "/proc/sys", "tmpfs", MS_RDONLY, NULL) == 0;
 }
 
-static bool no_proc(void) { return private_mounts() && umount2("/proc", MNT_DETACH) == 0; }
+static bool no_proc(void) { return lesser_own_mounts() && umount2("/proc", MNT_DETACH) == 0; }
 
 static bool no_devices(void) {
-    return private_mounts() && mount("none", "/dev", "tmpfs", 0, NULL) == 0;
+    return lesser_own_mounts() && mount("none", "/dev", "tmpfs", 0, NULL) == 0;
 }
 
 static bool in_chroot(void) {
-    return private_mounts() && mount("/", "/mnt", NULL, MS_BIND | MS_REC, NULL) == 0 &&
+    return lesser_own_mounts() && mount("/", "/mnt", NULL, MS_BIND | MS_REC, NULL) == 0 &&
            chroot("/mnt") == 0 && chdir("/") == 0;
 }
 
@@ -206,7 +141,7 @@ static void odd_hosts_of_roots(void **state) {
         live_skip("root", "only root can make such");
     for (size_t i = 0; i < sizeof(hosts) / sizeof(hosts[0]); i++) {
         diagnoses(hosts[i].make, hosts[i].cause, hosts[i].remedy);
-        struct answer *a = program_on(hosts[i].make, words);
+        struct answer *a = lesser_run(hosts[i].make, words);
         if (strstr(a->out, hosts[i].never))
             fail_msg("\"%s\"?\n%s", hosts[i].never, a->out);
         free(a);
@@ -215,7 +150,7 @@ static void odd_hosts_of_roots(void **state) {
 
 static void limits_that_leave_no_room_for_an_interpreter(void **state) {
     const char *const words[] = {"doctor", NULL};
-    struct answer *a = program_on(little_space, words);
+    struct answer *a = lesser_run(little_space, words);
 
     (void)state;
     if (a->exit_code != 1 || !strstr(a->out, "address space 8 MiB") ||
@@ -233,8 +168,9 @@ static bool only_too_few(const char *kind) {
         return false;
     (void)snprintf(map, sizeof(map), "0 %u 1", uid);
     (void)snprintf(path, sizeof(path), "/proc/sys/user/max_%s_namespaces", kind);
-    return write_text("/proc/self/uid_map", map) && write_text("/proc/self/setgroups", "deny") &&
-           write_text("/proc/self/gid_map", map) && write_text(path, "0");
+    return lesser_write("/proc/self/uid_map", map) &&
+           lesser_write("/proc/self/setgroups", "deny") &&
+           lesser_write("/proc/self/gid_map", map) && lesser_write(path, "0");
 }
 
 static bool no_net(void) { return only_too_few("net"); }
@@ -259,7 +195,7 @@ static bool read_only_cgroups(void) {
                                          "/pids", "/unified"};
     bool any = false;
 
-    if (!private_mounts())
+    if (!lesser_own_mounts())
         return false;
     for (size_t i = 0; i < sizeof(mounts) / sizeof(mounts[0]); i++) {
         char path[64];
@@ -276,22 +212,10 @@ static void cgroups_that_are_mounted_read_only(void **state) {
     diagnoses(read_only_cgroups, "read-only", "--cgroupns=private");
 }
 
-static bool no_user_namespaces(void) {
-    char map[64];
-    unsigned uid = (unsigned)geteuid();
-
-    /* The number is each user namespace's own: the host does not notice. */
-    if (unshare(CLONE_NEWUSER) < 0)
-        return false;
-    (void)snprintf(map, sizeof(map), "%u %u 1", uid, uid);
-    return write_text("/proc/self/uid_map", map) && write_text("/proc/self/setgroups", "deny") &&
-           write_text("/proc/self/gid_map", map) &&
-           write_text("/proc/sys/user/max_user_namespaces", "0");
-}
-
 static void user_namespaces_that_are_switched_off(void **state) {
     (void)state;
-    diagnoses(no_user_namespaces, "user namespaces are switched off", "user.max_user_namespaces");
+    diagnoses(lesser_no_user_namespaces, "user namespaces are switched off",
+              "user.max_user_namespaces");
 }
 
 static bool filter(unsigned nr, unsigned answer, unsigned flags) {

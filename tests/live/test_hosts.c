@@ -2,102 +2,56 @@
  * test_hosts.c: on a host that cannot give what a box needs there is one diagnosis, with what to do
  * about it, and the code does not run; on one that can, every control is in force, and the kernel
  * says so. The cases H3 to H7 as far as a test can make such a host, and their like.
- *
- * A lesser host is made in a child: a namespace, a dropped capability or a limit, then the program.
  */
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/landlock.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "live/live.h"
+#include "live/lesser.h"
 
 #include "base/banned.h"
 
 /* ------------------------------------------------------------------ lesser hosts */
 
-struct answer {
-    int exit_code;
-    char out[4096], err[4096];
-};
-
-enum { NOT_MADE = 90 }; /* exit status: the host could not be made so */
-
 /* Run in the box: says so, and names host uid 0 if some id of the box is that. */
 static const char script[] = "while read inside outside n; do [ $outside != 0 ] || echo root; done "
                              "</proc/self/uid_map; echo ran";
 
-/* Runs the script by the program, in a process that `make` has changed; strict limits, but where
- * no cgroup is to be had. */
-static struct answer run_on(bool (*make)(void)) {
-    const char *bin = live_env("MAYFLY_BIN"), *rootfs = live_env("MAYFLY_ROOTFS");
+/* Runs the script by the program on such a host; strict limits, but where no cgroup is to be had. */
+static struct answer *run_on(bool (*make)(void)) {
     const char *limits = live_has_cgroups() ? "--limits=strict" : "--limits=best-effort";
-    const char *argv[] = {bin, "run", "--rootfs", rootfs, limits, "sh", "-c", script, NULL};
-    struct answer a = {0};
-    FILE *out = tmpfile(), *err = tmpfile();
-    int status = 0;
+    const char *args[] = {"run",  "--rootfs", live_env("MAYFLY_ROOTFS"), limits, "sh", "-c",
+                          script, NULL};
 
-    assert_non_null(out);
-    assert_non_null(err);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        (void)dup2(fileno(out), 1);
-        (void)dup2(fileno(err), 2);
-        if (!make())
-            _exit(NOT_MADE);
-        (void)execv(bin, (char *const *)(uintptr_t)argv);
-        _exit(99);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    a.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    (void)live_slurp(fileno(out), a.out, sizeof(a.out));
-    (void)live_slurp(fileno(err), a.err, sizeof(a.err));
-    (void)fclose(out);
-    (void)fclose(err);
-    if (a.exit_code == NOT_MADE)
-        live_skip("such a host", "it cannot be made here");
-    return a;
+    return lesser_run(make, args);
 }
 
 /* One line that names the cause and the remedy, mayfly's own exit status, no sign of the code. */
 static void refuses(bool (*make)(void), const char *cause, const char *remedy) {
     struct live_host before = live_look();
-    struct answer a = run_on(make);
+    struct answer *a = run_on(make);
 
-    if (a.exit_code != 125 || a.out[0] || !strstr(a.err, cause) || !strstr(a.err, remedy) ||
-        strncmp(a.err, "mayfly: ", 8) != 0 || strchr(a.err, '\n') != strrchr(a.err, '\n'))
-        fail_msg("exit %d, without \"%s\" and \"%s\" in one line?\n%s%s", a.exit_code, cause,
-                 remedy, a.out, a.err);
+    if (a->exit_code != 125 || a->out[0] || !strstr(a->err, cause) || !strstr(a->err, remedy) ||
+        strncmp(a->err, "mayfly: ", 8) != 0 || strchr(a->err, '\n') != strrchr(a->err, '\n'))
+        fail_msg("exit %d, without \"%s\" and \"%s\" in one line?\n%s%s", a->exit_code, cause,
+                 remedy, a->out, a->err);
+    free(a);
     live_same(before);
 }
 
-static bool nothing(void) { return true; }
+static void works(bool (*make)(void)) {
+    struct answer *a = run_on(make);
+
+    if (a->exit_code != 0 || strcmp(a->out, "ran\n") != 0)
+        fail_msg("exit %d\n%s%s", a->exit_code, a->out, a->err);
+    free(a);
+}
 
 static void the_same_run_works_on_this_host_as_it_is(void **state) {
     (void)state;
-    struct answer a = run_on(nothing);
-
-    if (a.exit_code != 0 || strcmp(a.out, "ran\n") != 0)
-        fail_msg("exit %d\n%s%s", a.exit_code, a.out, a.err);
-}
-
-static bool write_text(const char *path, const char *text) {
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    ssize_t n = fd < 0 ? -1 : write(fd, text, strlen(text));
-
-    if (fd >= 0)
-        (void)close(fd);
-    return n == (ssize_t)strlen(text);
-}
-
-static bool mask_proc(void) {
-    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
-           mount("/dev/null", "/proc/meminfo", NULL, MS_BIND, NULL) == 0;
+    works(lesser_nothing);
 }
 
 /* H6: as containers do it */
@@ -105,27 +59,14 @@ static void a_masked_proc_is_diagnosed(void **state) {
     (void)state;
     if (geteuid() != 0)
         live_skip("root", "only root can cover parts of /proc");
-    refuses(mask_proc, "/proc", "systempaths=unconfined");
-}
-
-static bool no_user_namespaces(void) {
-    char map[64];
-    unsigned uid = (unsigned)geteuid();
-
-    /* The number is each user namespace's own: in a new one it can be changed without the host's
-     * noticing. */
-    if (unshare(CLONE_NEWUSER) < 0)
-        return false;
-    (void)snprintf(map, sizeof(map), "%u %u 1", uid, uid);
-    return write_text("/proc/self/uid_map", map) && write_text("/proc/self/setgroups", "deny") &&
-           write_text("/proc/self/gid_map", map) &&
-           write_text("/proc/sys/user/max_user_namespaces", "0");
+    refuses(lesser_masked_proc, "/proc", "systempaths=unconfined");
 }
 
 /* H6 */
 static void switched_off_user_namespaces_are_diagnosed(void **state) {
     (void)state;
-    refuses(no_user_namespaces, "user namespaces are switched off", "user.max_user_namespaces");
+    refuses(lesser_no_user_namespaces, "user namespaces are switched off",
+            "user.max_user_namespaces");
 }
 
 static bool no_sys_admin(void) { return prctl(PR_CAPBSET_DROP, CAP_SYS_ADMIN, 0, 0, 0) == 0; }
@@ -135,9 +76,7 @@ static void root_without_cap_sys_admin_maps_host_root_no_more_than_ever(void **s
     (void)state;
     if (geteuid() != 0)
         live_skip("root", "a user never has it");
-    struct answer a = run_on(no_sys_admin);
-    if (a.exit_code != 0 || strcmp(a.out, "ran\n") != 0)
-        fail_msg("exit %d\n%s%s", a.exit_code, a.out, a.err);
+    works(no_sys_admin);
 }
 
 static bool no_setuid(void) {
@@ -154,8 +93,9 @@ static void root_that_could_map_only_itself_is_refused(void **state) {
 
 static bool root_of_a_namespace_in_which_only_root_is(void) {
     return geteuid() == 0 && unshare(CLONE_NEWUSER) == 0 &&
-           write_text("/proc/self/setgroups", "deny") &&
-           write_text("/proc/self/uid_map", "0 0 1") && write_text("/proc/self/gid_map", "0 0 1");
+           lesser_write("/proc/self/setgroups", "deny") &&
+           lesser_write("/proc/self/uid_map", "0 0 1") &&
+           lesser_write("/proc/self/gid_map", "0 0 1");
 }
 
 static void a_namespaces_root_that_is_the_hosts_is_refused(void **state) {
@@ -188,9 +128,10 @@ static void a_user_who_may_start_no_process_gets_an_error(void **state) {
 
     if (geteuid() == 0)
         live_skip("a user", "the limit does not hold for root");
-    struct answer a = run_on(under_a_tight_pids_limit);
-    if (a.exit_code != 125 || a.out[0] || strncmp(a.err, "mayfly: ", 8) != 0)
-        fail_msg("exit %d\n%s%s", a.exit_code, a.out, a.err);
+    struct answer *a = run_on(under_a_tight_pids_limit);
+    if (a->exit_code != 125 || a->out[0] || strncmp(a->err, "mayfly: ", 8) != 0)
+        fail_msg("exit %d\n%s%s", a->exit_code, a->out, a->err);
+    free(a);
     live_same(before);
 }
 
@@ -202,10 +143,7 @@ static bool without_standard_descriptors(void) {
 
 static void a_closed_standard_input_does_no_harm(void **state) {
     (void)state;
-    struct answer a = run_on(without_standard_descriptors);
-
-    if (a.exit_code != 0 || strcmp(a.out, "ran\n") != 0)
-        fail_msg("exit %d\n%s%s", a.exit_code, a.out, a.err);
+    works(without_standard_descriptors);
 }
 
 /* ------------------------------------------------------------------ cgroups */

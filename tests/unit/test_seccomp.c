@@ -32,6 +32,7 @@
 #include "control/seccomp_compile.h"
 #include "linux/bpf.h"
 #include "linux/procfs.h"
+#include "profile_model.h"
 
 #include "base/banned.h"
 
@@ -153,58 +154,11 @@ static struct profile read_profile(const char *path, unsigned kernel) {
     return profile;
 }
 
-static bool arg_matches(const struct profile_arg *a, const uint64_t args[6]) {
-    uint64_t v = args[a->index];
-
-    switch (a->op) {
-    case PROFILE_NE:
-        return v != a->value;
-    case PROFILE_LT:
-        return v < a->value;
-    case PROFILE_LE:
-        return v <= a->value;
-    case PROFILE_EQ:
-        return v == a->value;
-    case PROFILE_GE:
-        return v >= a->value;
-    case PROFILE_GT:
-        return v > a->value;
-    case PROFILE_MASKED_EQ:
-        return (v & a->value) == a->value_two;
-    }
-    return false;
-}
-
 static bool rule_names(const struct profile_rule *rule, const char *name) {
     for (const char *const *n = rule->names; *n; n++)
         if (strcmp(*n, name) == 0)
             return true;
     return false;
-}
-
-static bool rule_matches(const struct profile_rule *rule, const uint64_t args[6]) {
-    bool all = true, any = false;
-    unsigned seen = 0, repeated = 0;
-
-    for (int i = 0; i < rule->n_args; i++) {
-        unsigned bit = 1u << rule->args[i].index;
-        bool m = arg_matches(&rule->args[i], args);
-        repeated |= seen & bit;
-        seen |= bit;
-        all &= m;
-        any |= m;
-    }
-    return repeated ? any : all;
-}
-
-static uint32_t answer_of(enum profile_action action, int error) {
-    static const uint32_t answers[] = {[PROFILE_ALLOW] = SECCOMP_RET_ALLOW,
-                                       [PROFILE_LOG] = SECCOMP_RET_LOG,
-                                       [PROFILE_TRAP] = SECCOMP_RET_TRAP,
-                                       [PROFILE_KILL_THREAD] = SECCOMP_RET_KILL_THREAD,
-                                       [PROFILE_KILL] = SECCOMP_RET_KILL_PROCESS};
-
-    return action == PROFILE_ERRNO ? ERRNO(error) : answers[action];
 }
 
 /* Whether the profile's rules allow for this answer: it is a matching rule's, or the default where none
@@ -215,13 +169,13 @@ static bool explained(const struct profile *p, const char *name, const uint64_t 
 
     for (int i = 0; name && i < p->n_rules; i++) {
         const struct profile_rule *rule = &p->rules[i];
-        if (!rule_names(rule, name) || !rule_matches(rule, args))
+        if (!rule_names(rule, name) || !model_rule_matches(rule, args))
             continue;
         matched = true;
-        if (got == answer_of(rule->action, rule->error))
+        if (got == model_answer(rule->action, rule->error))
             return true;
     }
-    return !matched && got == answer_of(p->default_action, p->default_error);
+    return !matched && got == model_answer(p->default_action, p->default_error);
 }
 
 /* Values of an argument at which the rules for `name` could change their mind. */
