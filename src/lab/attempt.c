@@ -353,6 +353,12 @@ static int default_verdict(const struct attempt *a, const struct probe *probe,
     }
     if (attempt_verdict(r, f))
         return 0;
+    /* Too slow to try anything is not stopped, unless time is what the probe is about. */
+    if (r->outcome == MAYFLY_TIMED_OUT && probe->sees && !lab_sees(probe->sees, "timed_out")) {
+        lab_found(f, VERDICT_UNTESTABLE, "", "timed_out",
+                  "it came to no verdict before the deadline");
+        return probe->judge ? 0 : -ETIME;
+    }
     if (r->outcome == MAYFLY_EXITED || r->outcome == MAYFLY_SETUP_FAILED) {
         lab_found(f, VERDICT_STOPPED, "payload", "no verdict", NULL);
         (void)snprintf(f->detail, sizeof(f->detail), "exit %d: %.60s: %.100s", r->exit_code,
@@ -509,8 +515,11 @@ int lab_attempt(const struct probe *probe, const char *without, struct finding_o
 
 int lab_attempt_by(const struct launcher *launcher, const struct probe *probe, const char *without,
                    struct finding_of *ret) {
-    struct attempt a = {
-        .without = without, .launcher = launcher, .terminal = -1, .fd = {-1, -1, -1, -1}};
+    struct attempt a = {.without = without,
+                        .launcher = launcher,
+                        .terminal = -1,
+                        .fd = {-1, -1, -1, -1},
+                        .lock = -1};
     struct host_state before, after;
     char canary[PATH_MAX];
 
@@ -519,6 +528,7 @@ int lab_attempt_by(const struct launcher *launcher, const struct probe *probe, c
     if (r < 0) {
         (void)snprintf(ret->detail, sizeof(ret->detail), "scratch directory: %s", errno_words(r));
         scratch_remove(a.dir);
+        fd_close(&a.lock);
         return r;
     }
     (void)snprintf(canary, sizeof(canary), "%s/canary", a.dir);
@@ -536,5 +546,6 @@ int lab_attempt_by(const struct launcher *launcher, const struct probe *probe, c
     scratch_remove(a.dir);
     if (strncmp(a.tmp_dir, a.dir, strlen(a.dir)) != 0)
         scratch_remove(a.tmp_dir);
+    fd_close(&a.lock);
     return r;
 }

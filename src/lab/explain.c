@@ -13,6 +13,7 @@
 #include "base/complain.h"
 #include "base/fd.h"
 #include "lab/explain_control.h"
+#include "lab/families.h"
 #include "lab/lab.h"
 #include "lab/options.h"
 #include "lab/outer.h"
@@ -263,6 +264,10 @@ static void explain_probe(const struct page *p, const struct probe *probe, bool 
     page_wrap(p, "  ", text);
     if (probe->echo)
         page_wrap(p, "  It echoes ", probe->echo);
+    page_heading(p, "Why such things work");
+    for (const struct lab_family *f = lab_families; f->name; f++)
+        if (strcmp(f->name, probe->family) == 0)
+            page_wrap(p, "  ", f->how);
     print_payload(p, probe);
     print_walls(p, probe);
     page_heading(p, "What the code sees");
@@ -275,9 +280,20 @@ static void explain_probe(const struct page *p, const struct probe *probe, bool 
             n += (size_t)snprintf(sees + n, sizeof(sees) - n, *at == '|' ? " or " : "%.1s", at);
         page_wrap(p, "  ", n ? sees : "nothing");
     }
+    page_heading(p, "What is looked at on the host, before and after");
+    page_wrap(p, "  ",
+              "its mounts, cgroups, processes, descriptors and IPC objects, and files that were "
+              "made to be harmed: with any difference it got through, whatever the code says");
     (void)fflush(p->out);
-    if (run)
-        print_sets(p, probe);
+    if (!run)
+        return;
+    print_sets(p, probe);
+    (void)snprintf(text, sizeof(text),
+                   "mayfly lab --probe %s tries it with each control off, and alone, and finds the "
+                   "smallest sets that stop it.",
+                   probe->id);
+    (void)fputc('\n', p->out);
+    page_wrap(p, "", text);
 }
 
 /* ------------------------------------------------------------------ which */
@@ -424,8 +440,8 @@ int lab_explain_command(int argc, char **argv) {
         r = explain(&rq, &err);
     if (r < 0)
         complain("lab explain: %s", err.message);
-    else if (fflush(stdout) != 0 && errno != EPIPE) {
-        complain("lab explain: standard output: %s", errno_words(errno));
+    else if ((fflush(stdout) != 0 || ferror(stdout)) && errno != EPIPE) {
+        complain("lab explain: standard output could not be written");
         return EXIT_LAB_TROUBLE;
     }
     return r == 0 ? 0 : err.kind == ERR_USAGE ? EXIT_LAB_USAGE : EXIT_LAB_TROUBLE;

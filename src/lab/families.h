@@ -12,6 +12,7 @@ extern const struct probe probes_files[], probes_proc[], probes_exec[], probes_n
 
 struct lab_family {
     const char *name, *title;
+    const char *how; /* why such things work where nothing is in the way, in a paragraph */
 };
 extern const struct lab_family lab_families[]; /* in the order of the table; ends with name NULL */
 size_t probes_count(void);

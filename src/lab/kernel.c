@@ -156,7 +156,7 @@ _Noreturn void kernel_init(void) {
 struct machine {
     char dir[64];
     pid_t pid;
-    int console, signals;
+    int console, signals, lock;
 };
 
 static int fault(struct err *err, int code, const char *what) {
@@ -382,11 +382,12 @@ static int in_machine(struct machine *m, const struct question *q, json_t **ret,
 }
 
 int kernel_study(const struct question *q, json_t **ret, struct err *err) {
-    struct machine m = {.dir = "/tmp/mayfly-lab-kernel-XXXXXX", .console = -1, .signals = -1};
+    struct machine m = {.console = -1, .signals = -1, .lock = -1};
     sigset_t set, old;
 
-    if (!mkdtemp(m.dir)) {
-        complain("%s: %s", m.dir, errno_words(errno));
+    int made = scratch_dir("kernel", m.dir, sizeof(m.dir), &m.lock);
+    if (made < 0) {
+        complain("a directory in /tmp for the lab's kernel: %s", errno_words(made));
         return EXIT_LAB_TROUBLE;
     }
     lab_catch_signals(&set, &old);
@@ -396,6 +397,7 @@ int kernel_study(const struct question *q, json_t **ret, struct err *err) {
     fd_close(&m.console);
     fd_close(&m.signals);
     scratch_remove(m.dir);
+    fd_close(&m.lock);
     if (r < 0)
         complain("%s", err->message);
     return r < 0 ? EXIT_LAB_TROUBLE : *ret ? -1 : r;

@@ -140,7 +140,7 @@ static json_t *with_word(const struct study *s, int c, enum lab_word word) {
     return list;
 }
 
-/* Why there is nothing that it stops, in words; null where there is something. */
+/* Why there is nothing that it stops, in words; null where there is something, or nothing could show. */
 static json_t *stops_nothing(const struct study *s, int c) {
     char said[512];
     size_t named = 0, first = 0;
@@ -151,16 +151,16 @@ static json_t *stops_nothing(const struct study *s, int c) {
         const struct subject *subject = &s->subject[i];
         enum lab_word w = subject->judgement.word[c];
 
-        if (w == WORD_STOPPED || w == WORD_STOPPED_TOO || w == WORD_TOGETHER)
+        if (w != WORD_THROUGH && w != WORD_UNTESTABLE)
             return json_null();
         if (lab_word(subject->probe->stopped_by, control_id_name((enum control_id)c)) &&
             named++ == 0)
             first = i;
     }
+    if (!named && s->question->n_probes < probes_count())
+        return json_null(); /* it was not asked */
     if (!named)
-        return json_string(s->question->n_probes < probes_count()
-                               ? "none of the probes that were chosen is one that it stops"
-                               : "no probe gets any further without it");
+        return json_string("no probe gets any further without it");
     (void)snprintf(said, sizeof(said), "the probes that it stops cannot be told here: %s: %.300s",
                    s->subject[first].probe->id, s->subject[first].judgement.why);
     return text_or_null(said);

@@ -6,12 +6,14 @@
 
 #include "lab/kernel.h"
 #include "lab/lab.h"
+#include "lab/scratch.h"
 
 #include "base/banned.h"
 
 int main(int argc, char **argv) {
     if (kernel_is_init())
         kernel_init();
+    scratch_sweep();
     if (argc > 2 && strcmp(argv[2], "explain") == 0)
         return lab_explain_command(argc - 2, argv + 2);
     if (argc > 2 && strcmp(argv[2], "trace") == 0)

@@ -226,12 +226,27 @@ static int close_whole(FILE *f, int r, const char *path, struct err *err) {
     return r == 0 && bad ? err_errno(err, ERR_SETUP, code, "", NULL, "%.300s", path) : r;
 }
 
+/* A device, a pipe, or by a link: what is there stays, and is written to. */
+static int show_in_place(const char *path, show_fn *show, const json_t *lab, struct err *err) {
+    FILE *f = fopen(path, "we");
+
+    if (!f)
+        return err_errno(err, ERR_SETUP, -errno, "", NULL, "%.300s", path);
+    int r = close_whole(f, show(lab, f, err), path, err);
+    if (fclose(f) != 0 && r == 0)
+        r = err_errno(err, ERR_SETUP, -errno, "", NULL, "%.300s", path);
+    return r;
+}
+
 /* A file is there whole or not at all. */
 static int show_in(const char *path, show_fn *show, const json_t *lab, struct err *err) {
     char tmp[4200];
+    struct stat st;
 
     if (strcmp(path, "-") == 0)
         return close_whole(stdout, show(lab, stdout, err), "standard output", err);
+    if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
+        return show_in_place(path, show, lab, err);
     (void)snprintf(tmp, sizeof(tmp), "%.4000s.XXXXXX", path);
     int fd = mkostemp(tmp, O_CLOEXEC);
     FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;

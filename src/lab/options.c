@@ -29,6 +29,10 @@ static int each_name(struct options *o, const char *list, take_fn *take, struct 
     char name[64];
     int r = 0;
 
+    if (!list[strspn(list, ",")])
+        return err_set(err, ERR_USAGE, -EINVAL, "", "leave it out for all", "\"%s\" names nothing",
+                       list);
+
     for (const char *p = list; r == 0 && *p;) {
         size_t n = strcspn(p, ",");
         (void)snprintf(name, sizeof(name), "%.*s", (int)MIN(n, sizeof(name) - 1), p);
@@ -181,7 +185,7 @@ static const struct flag {
     const char *help;
 } flags[] = {
     {"--probe", "IDS", set_probe, "these probes only: FS1,NS3 (all)"},
-    {"--family", "NAMES", set_family, "the probes of these families: files,sockets (all)"},
+    {"--family", "NAMES", set_family, "the probes of these families, too: files,sockets (all)"},
     {"--control", "NAMES", set_control, "these controls only: net,user (all)"},
     {"--lacks", "[NAMES]", set_lacks,
      "only what gets through without these (without what this host lacks)"},
@@ -255,6 +259,21 @@ static int parse_one(struct options *o, int argc, char **argv, int *i, struct er
     return f->set(o, value, err);
 }
 
+/* What would be passed over in silence. */
+static int find_contradiction(const struct options *o, bool placed, struct err *err) {
+    const struct question *q = &o->question;
+
+    if (o->from && (q->n_probes || q->controls || q->lacking || q->peers || q->jobs || placed))
+        return usage(err, "--from",
+                     "it shows what was found, and no probe, control, peer or place "
+                     "can be chosen any more");
+    if (q->lacking && (q->controls || q->peers))
+        return usage(err, "--lacks",
+                     "it asks what gets through without some controls: neither "
+                     "--control nor --with goes with it");
+    return 0;
+}
+
 /* In the table's order, whatever they were named in; none named: all. */
 static void sort_probes(struct question *q) {
     const struct question named = *q;
@@ -269,9 +288,13 @@ static void sort_probes(struct question *q) {
 int options_parse(struct options *o, int argc, char **argv, struct err *err) {
     int r = 0;
 
-    *o = (struct options){.question.where = "box"};
+    *o = (struct options){0};
     for (int i = 1; r == 0 && i < argc && !o->help; i++)
         r = parse_one(o, argc, argv, &i, err);
+    if (r == 0 && !o->help)
+        r = find_contradiction(o, o->question.where != NULL, err);
+    if (!o->question.where)
+        o->question.where = "box";
     if (r == 0)
         sort_probes(&o->question);
     return r;

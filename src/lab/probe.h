@@ -64,6 +64,7 @@ struct attempt {
          256]; /* a scratch directory on the host; removed afterwards. Holds canary/ (secret, mode 0644,
                                  and open, 0666: text that begins with "mayfly-canary"; unchanged afterwards, or the
                                  host is not the same), box/ and tmp/ */
+    int lock;                 /* says that dir has an owner */
     char box[PATH_MAX - 256]; /* where the payload sees dir/box */
     char tmp_dir
         [PATH_MAX -

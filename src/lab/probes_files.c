@@ -266,6 +266,7 @@ const struct probe probes_files[] = {
         .family = "files",
         .stopped_by = "mount user landlock",
         .sees = "EROFS|EACCES", /* EACCES where the rootfs cannot be id-mapped */
+        .echo = "CVE-2016-5195: Dirty COW wrote to files that were read-only",
         .kind = PAYLOAD_PYTHON,
         .payload = "attempt('open /etc/passwd', os.open, sys.argv[1], os.O_WRONLY)\n",
         .prepare = image_file,
@@ -279,6 +280,7 @@ const struct probe probes_files[] = {
         .stopped_by = "caps identity seccomp landlock",
         .may_stop = "user",
         .sees = "EPERM",
+        .echo = "CVE-2014-5206: a remount in a user namespace undid read-only",
         .kind = PAYLOAD_PYTHON,
         .payload = "REMOUNT_BIND = 32 | 4096\n"
                    "attempt('mount', syscall, NR['mount'], b'none', b'/', None,\n"
@@ -292,6 +294,7 @@ const struct probe probes_files[] = {
         .stopped_by = "caps identity seccomp landlock",
         .may_stop = "user",
         .sees = "EPERM",
+        .echo = "CVE-2014-9717: umount2 uncovered what a locked mount had hidden",
         .kind = PAYLOAD_PYTHON,
         .payload = "masks = [sys.argv[1]]\n"
                    "if masks[0] == '/mnt' and PROC == '/proc':\n"
@@ -306,7 +309,7 @@ const struct probe probes_files[] = {
         .family = "files",
         .stopped_by = "mount",
         .sees = "ENOENT",
-        .echo = "CVE-2024-21626 and its like: a path of the container's, followed outside it",
+        .echo = "CVE-2017-1002101: a link in a pod's volume led to the host",
         .kind = PAYLOAD_PYTHON,
         .payload = "out, canary = sys.argv[1:]\n"
                    "os.symlink(canary, out + '/link')\n"
@@ -315,7 +318,7 @@ const struct probe probes_files[] = {
     },
     {
         .id = "FS5",
-        .title = "a FIFO, a device and a terabyte's hole where output is expected",
+        .title = "a terabyte's hole, beside a FIFO and a device, where output is expected",
         .family = "files",
         .stopped_by = "rlimits", /* and nothing of mayfly's opens what the code made */
         .sees = "EFBIG",
@@ -337,6 +340,7 @@ const struct probe probes_files[] = {
         .family = "files",
         .stopped_by = "user caps identity seccomp",
         .sees = "EPERM",
+        .echo = "runc issue 5073: mknod was granted whatever the rules said",
         .kind = PAYLOAD_PYTHON,
         .payload = "attempt('mknod', os.mknod, TMP + '/device', 0o20600, os.makedev(1, 3))\n",
     },
@@ -346,7 +350,7 @@ const struct probe probes_files[] = {
         .family = "files",
         .stopped_by = "user caps identity seccomp",
         .sees = "EPERM",
-        .echo = "Shocker, the Docker escape of 2014",
+        .echo = "Shocker, 2014: code in Docker opened host files by guessed handles",
         .kind = PAYLOAD_PYTHON,
         .payload = "kind, data, place = int(sys.argv[1]), bytes.fromhex(sys.argv[2]), sys.argv[3]\n"
                    "handle = len(data).to_bytes(4, 'little') + kind.to_bytes(4, 'little') + data\n"
@@ -366,6 +370,7 @@ const struct probe probes_files[] = {
         .family = "files",
         .stopped_by = "mount",
         .sees = "ENOENT",
+        .echo = "CVE-2015-2925: a renamed directory led out of a bind mount",
         .kind = PAYLOAD_PYTHON,
         .payload = READ_SECRET
         "roots = ('', '/..', '/../../../../../../../..', '/proc/self/root', "
@@ -396,6 +401,7 @@ const struct probe probes_files[] = {
         .family = "files",
         .stopped_by = "mount user caps identity seccomp landlock",
         .sees = "EPERM",
+        .echo = "runc issue 2404: mounts of containers appeared on the host",
         .kind = PAYLOAD_PYTHON,
         .payload = "place = sys.argv[1] if os.path.exists(sys.argv[1]) else '/mnt'\n"
                    "attempt('mount', syscall, NR['mount'], b'none', place.encode(), b'tmpfs', 0,\n"
@@ -409,6 +415,7 @@ const struct probe probes_files[] = {
         .family = "files",
         .stopped_by = "tmp memory",
         .sees = "ENOSPC",
+        .echo = "CVE-2020-8557: a pod filled its node's disk through /etc/hosts",
         .kind = PAYLOAD_PYTHON,
         .payload = "def fill():\n"
                    "    with open(TMP + '/fill', 'wb', buffering=0) as file:\n"
@@ -424,6 +431,7 @@ const struct probe probes_files[] = {
         .family = "files",
         .stopped_by = "tmp",
         .sees = "ENOSPC",
+        .echo = "Kubernetes issue 32526: nodes kept running out of inodes",
         .kind = PAYLOAD_PYTHON,
         .payload = "def fill():\n"
                    "    for i in range(100):\n"
@@ -454,6 +462,7 @@ const struct probe probes_files[] = {
         .family = "files",
         .stopped_by = "mount", /* and binds makes it read-only there */
         .sees = "EROFS",
+        .echo = "CVE-2022-0847: Dirty Pipe wrote to files open for reading",
         .kind = PAYLOAD_PYTHON,
         .payload = "attempt('open', os.open, sys.argv[1], os.O_WRONLY)\n",
         .prepare = hand_in_to_read,
@@ -464,6 +473,7 @@ const struct probe probes_files[] = {
         .family = "files",
         .stopped_by = "dev",
         .sees = "ENOENT",
+        .echo = "bubblewrap-tui issue 35: a sandbox was given /dev/mem and the disks",
         .kind = PAYLOAD_STATIC,
         .payload = "open_one",
         .prepare = image_with_devices,
@@ -475,6 +485,7 @@ const struct probe probes_files[] = {
         .stopped_by =
             "mount", /* each of its mounts has nodev, and so have those of binds and tmp */
         .sees = "EACCES",
+        .echo = "CVE-2014-5207: a remount in a user namespace undid nodev",
         .kind = PAYLOAD_PYTHON,
         .payload = "attempt('open', os.open, sys.argv[1], os.O_RDONLY)\n",
         .prepare = hand_in_device,

@@ -111,9 +111,17 @@ static bool controller(struct attempt *a, struct finding_of *f) {
     .family = "host", .stopped_by = "", .sees = "refused", .kind = PAYLOAD_HOST, .payload = ""
 
 const struct probe probes_host[] = {
-    {.id = "PO1", .title = "a host without seccomp", REFUSED, .prepare = seccomp},
+    {.id = "PO1",
+     .title = "a host without seccomp",
+     .echo = "CVE-2023-2431: kubelet ran pods without the seccomp they asked for",
+     REFUSED,
+     .prepare = seccomp},
     {.id = "PO1b", .title = "a host that gives no namespaces", REFUSED, .prepare = namespaces},
     {.id = "PO1c", .title = "a host that lets nothing be mounted", REFUSED, .prepare = mounts},
-    {.id = "PO1d", .title = "a host without the controllers", REFUSED, .prepare = controller},
+    {.id = "PO1d",
+     .title = "a host without the controllers",
+     .echo = "activepieces pull 14454: a sandbox's memory limit did nothing",
+     REFUSED,
+     .prepare = controller},
     {.id = NULL},
 };

@@ -146,7 +146,7 @@ static bool shared_dir(struct attempt *a, struct finding_of *f) {
     if (!lab_off(a, "mount"))
         lab_set(a, "volume", "%s:/opt:rw", path);
     lab_arg(a, "%.250s/file", lab_off(a, "mount") ? path : "/opt");
-    lab_arg(a, "%.1f", 0.4 * lab_slow()); /* for how long its child keeps the lock */
+    lab_arg(a, "%.1f", 1.2 * lab_slow()); /* for how long its child keeps the lock */
     return true;
 }
 
@@ -157,7 +157,7 @@ static void try_lock(struct attempt *a, struct finding_of *f) {
     (void)snprintf(path, sizeof(path), "%s/out/file", a->dir);
     _cleanup_fd_ int fd = open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0 || strcmp(f->error, "locked") != 0)
-        lab_found(f, VERDICT_THROUGH, "flock", "", "the payload took no lock");
+        (void)lab_untestable(f, "the payload took no lock: %.100s", f->detail);
     else if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         lab_found(f, VERDICT_THROUGH, "flock", "", "the lock outlived the box");
         (void)flock(fd, LOCK_EX); /* until its child is gone as well */
@@ -238,7 +238,7 @@ const struct probe probes_leaks[] = {
         .family = "leaks",
         .stopped_by = "ipc seccomp",
         .sees = "ENOSYS",
-        .echo = "CVE-2015-7613",
+        .echo = "CVE-2015-7613: System V objects, found half made, gave privileges",
         .kind = PAYLOAD_PYTHON,
         .payload = IPC MAKE("system_v"),
         .prepare = name_ipc,
@@ -262,6 +262,7 @@ const struct probe probes_leaks[] = {
         .family = "leaks",
         .stopped_by = "mount",
         .sees = "made",
+        .echo = "SGLang pull 28089: /dev/shm was full of what CI jobs had left",
         .kind = PAYLOAD_PYTHON,
         .payload = "for place in ('/tmp', '/dev/shm'):\n"
                    "    try:\n"
@@ -279,6 +280,7 @@ const struct probe probes_leaks[] = {
         .family = "leaks",
         .stopped_by = "pid",
         .sees = "absent",
+        .echo = "CVE-2020-1753: Ansible's passwords were in the list of processes",
         .why_alone = "this host's own /proc hides the processes of others",
         .kind = PAYLOAD_PYTHON,
         .payload = "words = (sys.argv[1][::-1].encode(), b'MAYFLY_' + b'ROOTFS')\n"
@@ -302,7 +304,7 @@ const struct probe probes_leaks[] = {
         .family = "leaks",
         .stopped_by = "fds",
         .sees = "none",
-        .echo = "CVE-2024-21626: runc's leaked working directory",
+        .echo = "CVE-2024-21626: runc left a descriptor of a host directory open",
         .kind = PAYLOAD_PYTHON,
         .payload = "for fd in range(3, 256):\n"
                    "    try:\n"
@@ -319,7 +321,7 @@ const struct probe probes_leaks[] = {
         .family = "leaks",
         .stopped_by = "net landlock",
         .sees = "ECONNREFUSED",
-        .echo = "CVE-2020-15257",
+        .echo = "CVE-2020-15257: containerd's abstract socket was open to containers",
         .kind = PAYLOAD_PYTHON,
         .payload =
             "import _socket as socket\n"
@@ -332,6 +334,7 @@ const struct probe probes_leaks[] = {
         .family = "leaks",
         .stopped_by = "ipc seccomp",
         .sees = "ENOSYS",
+        .echo = "CVE-2020-4414: Db2 left its shared memory open to everybody",
         .kind = PAYLOAD_PYTHON,
         .payload = IPC "first_through(system_v(0))\n",
         .prepare = beside_ipc,
@@ -355,6 +358,7 @@ const struct probe probes_leaks[] = {
         .family = "leaks",
         .stopped_by = "user seccomp",
         .sees = "EPERM|ENOSYS",
+        .echo = "keyctl-unmask: a container read the kernel keys of others",
         .kind = PAYLOAD_PYTHON,
         .payload = "SEARCH, UNLINK, USER_KEYRING = 10, 9, -4\n"
                    "try:\n"
@@ -373,6 +377,7 @@ const struct probe probes_leaks[] = {
         .stopped_by = "pid",
         .may_stop = "memory cpu pids deadline",
         .sees = "released",
+        .echo = "PMSS issue 663: orphans kept a lock, and the next update waited",
         .kind = PAYLOAD_PYTHON,
         .payload = "import fcntl\n"
                    "fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o666)\n"
@@ -409,6 +414,7 @@ const struct probe probes_leaks[] = {
         .family = "leaks",
         .stopped_by = "mount",
         .sees = "ENOENT",
+        .echo = "CVE-2020-15250: JUnit's temporary files could be read by everybody",
         .kind = PAYLOAD_PYTHON,
         .payload = "try:\n"
                    "    os.stat(sys.argv[1])\n"
@@ -423,7 +429,7 @@ const struct probe probes_leaks[] = {
         .family = "leaks",
         .stopped_by = "env",
         .sees = "absent",
-        .echo = "CI tokens printed by what the job was to test",
+        .echo = "Codecov, 2021: its uploader sent away the environment of CI jobs",
         .kind = PAYLOAD_PYTHON,
         .payload = "if os.environ.get('MAYFLY_LAB_SECRET') == 'mayfly-canary':\n"
                    "    through('environ')\n"

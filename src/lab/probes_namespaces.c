@@ -82,9 +82,23 @@ const struct probe probes_namespaces[] = {
         .family = "namespaces",
         .stopped_by = "seccomp user", /* user: user.max_user_namespaces is 0 inside */
         .sees = "EPERM",
-        .echo = "CVE-2022-0185, and most kernel exploits since begin with one",
+        .echo = "CVE-2022-0185: a user namespace gave the capability it takes",
         .kind = PAYLOAD_PYTHON,
         .payload = "attempt('unshare(CLONE_NEWUSER)', syscall, NR['unshare'], 0x10000000)\n",
+    },
+    {
+        .id = "NS1b",
+        .title = "make a user namespace by clone, whose flags the filter has to look at",
+        .family = "namespaces",
+        .stopped_by = "seccomp user",
+        .sees = "EPERM",
+        .echo = "CVE-2022-0185: a user namespace gave the capability it takes",
+        .kind = PAYLOAD_PYTHON,
+        .payload = "NR['clone'] = dict(x86_64=56, aarch64=220)[os.uname().machine]\n"
+                   "def make():\n"
+                   "    if syscall(NR['clone'], 0x10000000 | signal.SIGCHLD, 0, 0, 0, 0) == 0:\n"
+                   "        os._exit(0)\n"
+                   "attempt('clone(CLONE_NEWUSER)', make)\n",
     },
     {
         .id = "NS2",
@@ -106,6 +120,7 @@ const struct probe probes_namespaces[] = {
         .family = "namespaces",
         .stopped_by = "caps identity seccomp",
         .sees = "ENOSYS",
+        .echo = "CVE-2021-41133: Flatpak's filter could not see what clone3 makes",
         .kind = PAYLOAD_STATIC,
         .payload = "clone3_namespace",
     },
@@ -116,6 +131,7 @@ const struct probe probes_namespaces[] = {
         .stopped_by = "caps identity seccomp",
         .may_stop = "user",
         .sees = "EPERM",
+        .echo = "CVE-2022-31214: firejail --join entered a sandbox that was faked",
         .kind = PAYLOAD_PYTHON,
         .payload = "fd = os.open(PROC + '/self/ns/uts', os.O_RDONLY)\n"
                    "attempt('setns', syscall, NR['setns'], fd, 0x4000000)\n",
@@ -126,6 +142,7 @@ const struct probe probes_namespaces[] = {
         .family = "namespaces",
         .stopped_by = "caps identity seccomp",
         .sees = "EPERM",
+        .echo = "CVE-2022-24769: Docker left inheritable capabilities to its containers",
         .kind = PAYLOAD_PYTHON,
         .payload = "CHOWN = 1\n"
                    "load()\n"
@@ -145,6 +162,7 @@ const struct probe probes_namespaces[] = {
         .family = "namespaces",
         .stopped_by = "user identity seccomp",
         .sees = "EPERM|EINVAL", /* where a single id is mapped, there is no 0 */
+        .echo = "CVE-2024-40635: a user id too large made the container root",
         .kind = PAYLOAD_PYTHON,
         .payload = HOST_ROOT
         "try:\n"
@@ -161,6 +179,7 @@ const struct probe probes_namespaces[] = {
         .family = "namespaces",
         .stopped_by = "user caps identity seccomp",
         .sees = "EPERM",
+        .echo = "CVE-2014-8989: a namespace dropped groups that were denied access",
         .kind = PAYLOAD_PYTHON,
         .payload =
             HOST_ROOT "try:\n"
@@ -177,7 +196,7 @@ const struct probe probes_namespaces[] = {
         .family = "namespaces",
         .stopped_by = "caps identity seccomp",
         .sees = "EPERM",
-        .echo = "the chroot break-out of 1999",
+        .echo = "CVE-2015-2925: a second chroot got out of a bind mount",
         .kind = PAYLOAD_PYTHON,
         .payload = PLACE "before = os.stat('/')\n"
                          "try:\n"
@@ -200,7 +219,7 @@ const struct probe probes_namespaces[] = {
         .stopped_by = "caps identity seccomp landlock",
         .may_stop = "user",
         .sees = "EPERM",
-        .echo = "CVE-2022-0185: fsconfig",
+        .echo = "CVE-2022-0185: a length of fsconfig's wrapped round, and gave root",
         .kind = PAYLOAD_PYTHON,
         .payload = PLACE "call = 'fsopen'\n"
                          "try:\n"
@@ -222,6 +241,7 @@ const struct probe probes_namespaces[] = {
         .stopped_by = "caps identity seccomp landlock",
         .may_stop = "user",
         .sees = "EPERM",
+        .echo = "CVE-2014-7970: pivot_root in a chroot made a loop of mounts",
         .kind = PAYLOAD_PYTHON,
         /* To a place that is no mount: refused, but only after the look at the caller's rights. One that succeeds changes
          * the root of everybody in the mount namespace. */
@@ -234,7 +254,7 @@ const struct probe probes_namespaces[] = {
         .family = "namespaces",
         .stopped_by = "mount user landlock",
         .sees = "ENOENT",
-        .echo = "CVE-2022-0492 wrote release_agent there",
+        .echo = "CVE-2023-25809: rootless runc left the host's cgroup tree writable",
         .kind = PAYLOAD_PYTHON,
         .payload = "names = ('memory.max', 'memory.limit_in_bytes', 'pids.max', 'release_agent',\n"
                    "         'cgroup.procs', 'tasks')\n"
@@ -251,7 +271,7 @@ const struct probe probes_namespaces[] = {
         .family = "namespaces",
         .stopped_by = "user caps identity seccomp landlock",
         .sees = "EPERM",
-        .echo = "CVE-2022-0492",
+        .echo = "CVE-2022-0492: a cgroup's release_agent, mounted and written, ran as root",
         .kind = PAYLOAD_PYTHON,
         .payload = PLACE
         "call, last = 'mount cgroup', None\n"
@@ -293,6 +313,7 @@ const struct probe probes_namespaces[] = {
         .family = "namespaces",
         .stopped_by = "uts user identity caps seccomp",
         .sees = "EPERM",
+        .echo = "LXC issue 2605: a privileged Kubernetes container renamed its host",
         .kind = PAYLOAD_PYTHON,
         /* To what it is. */
         .payload = "try:\n"
@@ -310,6 +331,7 @@ const struct probe probes_namespaces[] = {
         .family = "namespaces",
         .stopped_by = "cgroupns",
         .sees = "/",
+        .echo = "runc pull 781: /proc/self/cgroup showed containers the host's paths",
         .kind = PAYLOAD_PYTHON,
         .payload =
             "paths = [l.rstrip('\\n').split(':', 2)[2] for l in open(PROC + '/self/cgroup')]\n"

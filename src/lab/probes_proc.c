@@ -38,7 +38,7 @@ const struct probe probes_proc[] = {
         .family = "proc",
         .stopped_by = "user proc",
         .sees = "EACCES|EROFS",
-        .echo = "the escape from many a privileged container",
+        .echo = "CVE-2022-0811: CRI-O let a pod set kernel.core_pattern",
         .kind = PAYLOAD_PYTHON,
         .payload = OPEN_ONE_OF "open_one_of('sys/kernel/core_pattern', 'sys/kernel/modprobe')\n",
         .prepare = as_root,
@@ -49,6 +49,7 @@ const struct probe probes_proc[] = {
         .family = "proc",
         .stopped_by = "user proc",
         .sees = "EACCES|EROFS|ENOENT",
+        .echo = "CVE-2025-52881: runc's writes could be led to sysrq-trigger",
         .kind = PAYLOAD_PYTHON,
         .payload = OPEN_ONE_OF
         "open_one_of('sysrq-trigger', 'irq/default_smp_affinity', 'irq/*/smp_affinity',\n"
@@ -61,17 +62,26 @@ const struct probe probes_proc[] = {
         .family = "proc",
         .stopped_by = "proc",
         .sees = "empty|EACCES|ENOENT",
+        .echo = "CVE-2017-5967: /proc/timer_list told process ids of the host's",
         .kind = PAYLOAD_PYTHON,
-        .payload = "last = 'ENOENT'\n"
-                   "for file in ('kcore', 'keys', 'key-users', 'timer_list', 'kallsyms'):\n"
-                   "    try:\n"
-                   "        fd = os.open(PROC + '/' + file, os.O_RDONLY)\n"
-                   "        if os.read(fd, 64):\n"
-                   "            through('read ' + file)\n"
-                   "        last = 'empty'\n"
-                   "    except OSError as e:\n"
-                   "        last = e\n"
-                   "stopped('read', last)\n",
+        .payload =
+            "last = 'ENOENT'\n"
+            "for file in ('kcore', 'keys', 'key-users', 'timer_list', 'kallsyms', 'interrupts',\n"
+            "             'latency_stats', 'sched_debug', 'timer_stats'):\n"
+            "    try:\n"
+            "        fd = os.open(PROC + '/' + file, os.O_RDONLY)\n"
+            "        if os.read(fd, 64):\n"
+            "            through('read ' + file)\n"
+            "        last = 'empty'\n"
+            "    except OSError as e:\n"
+            "        last = e\n"
+            "for dir in ('acpi', 'asound', 'scsi'):\n"
+            "    try:\n"
+            "        if os.listdir(PROC + '/' + dir):\n"
+            "            through('list ' + dir)\n"
+            "    except OSError as e:\n"
+            "        last = e\n"
+            "stopped('read', last)\n",
     },
     {
         .id = "PR4",
@@ -79,6 +89,7 @@ const struct probe probes_proc[] = {
         .family = "proc",
         .stopped_by = "mount",
         .sees = "ENOENT",
+        .echo = "CVE-2020-8694: PLATYPUS took keys from power readings in /sys",
         .kind = PAYLOAD_PYTHON,
         .payload =
             "files = ('class/dmi/id/sys_vendor', 'firmware/memmap/0/type', "
@@ -92,6 +103,7 @@ const struct probe probes_proc[] = {
         .family = "proc",
         .stopped_by = "user caps identity seccomp",
         .sees = "EPERM",
+        .echo = "CVE-2021-26708: its exploit found addresses in the kernel's log",
         .kind = PAYLOAD_PYTHON,
         .payload = "SIZE_UNREAD = 9\n"
                    "attempt('syslog', syscall, NR['syslog'], SIZE_UNREAD, None, 0)\n",
@@ -102,6 +114,7 @@ const struct probe probes_proc[] = {
         .family = "proc",
         .stopped_by = "proc user caps identity",
         .sees = "EROFS|EACCES",
+        .echo = "Podman issue 20765: a container at -1000 could not be OOM-killed",
         .prepare = has_sys_resource,
         .kind = PAYLOAD_PYTHON,
         .payload = "def lower():\n"
@@ -115,7 +128,7 @@ const struct probe probes_proc[] = {
         .family = "proc",
         .stopped_by = "", /* init is not dumpable and another uid's */
         .sees = "EACCES|EPERM|ENOENT|empty",
-        .echo = "CVE-2019-5736: runc, overwritten by way of /proc/self/exe",
+        .echo = "CVE-2019-5736: runc was overwritten by way of /proc/self/exe",
         .kind = PAYLOAD_PYTHON,
         .payload =
             "init = '%s/%d/' % (PROC, own_init())\n"
@@ -148,7 +161,7 @@ const struct probe probes_proc[] = {
         .stopped_by = "user caps seccomp",
         .may_stop = "proc", /* a user's box: max_user_namespaces is written there */
         .sees = "EROFS|EPERM|EACCES|ENOSPC",
-        .echo = "CVE-2018-18955: id maps of nested user namespaces",
+        .echo = "CVE-2018-18955: nested id maps gave rights over the host's files",
         .kind = PAYLOAD_PYTHON,
         /* Its own map can be written once, and was. That of a namespace of its own: with the same root in it. */
         .payload = "def write(file, text):\n"

@@ -287,7 +287,9 @@ static bool kill_supervisor(struct attempt *a, struct finding_of *f) {
 
 /* ------------------------------------------------------------------ an accomplice outside */
 
-enum { HELD_UP_MS = 1500 };
+enum {
+    HELD_UP_MS = 6000
+}; /* longer than a run takes on a busy machine; nobody waits for it but who is held up */
 
 /* Takes what comes through a socket that the operator handed in, and keeps it for a while. */
 static bool start_accomplice(struct attempt *a, struct finding_of *f) {
@@ -364,11 +366,14 @@ static bool signals_for_init(struct attempt *a, struct finding_of *f) {
 const struct probe probes_processes[] = {
     /* It returns 0 where there is somebody, and all of them refused. Alone: a sentinel beside would hear it too. */
     {PROCESS, .id = "PS1", .title = "signal everybody: kill(-1)", .stopped_by = OTHERS,
-     .may_stop = "caps", .sees = "ESRCH|EPERM|not reached", .alone = true, .prepare = start_urgent,
-     .judge = judge_urgent, .payload = "attempt('kill', os.kill, -1, signal.SIGURG)\n"},
+     .may_stop = "caps", .sees = "ESRCH|EPERM|not reached",
+     .echo = "kendex pull 1543: a job's kill(-1) ended its CI runner", .alone = true,
+     .prepare = start_urgent, .judge = judge_urgent,
+     .payload = "attempt('kill', os.kill, -1, signal.SIGURG)\n"},
     /* The box's own init: the kernel hides it from signals from inside that it has no handler for. */
     {PROCESS, .id = "PS1b", .title = "kill and stop init", .stopped_by = "", .may_stop = "identity",
-     .sees = "EPERM", .prepare = signals_for_init,
+     .sees = "EPERM", .echo = "Conch issue 180: SIGTERM to a sandbox's init made it unreachable",
+     .prepare = signals_for_init,
      .payload = "for number in map(int, sys.argv[1].split()):\n"
                 "    try:\n"
                 "        os.kill(os.getppid(), number)\n"
@@ -378,8 +383,9 @@ const struct probe probes_processes[] = {
                 "        through('kill', number)\n"
                 "stopped('kill', last)\n"},
     {PROCESS, .id = "PS3", .title = "kill a process of the host by its number",
-     .stopped_by = OTHERS, .may_stop = "caps", .sees = "ESRCH|EPERM", .prepare = start_sentinel,
-     .judge = judge_sentinel,
+     .stopped_by = OTHERS, .may_stop = "caps", .sees = "ESRCH|EPERM",
+     .echo = "s6-overlay issue 359: a container killed the sshd of its host",
+     .prepare = start_sentinel, .judge = judge_sentinel,
      .payload = "attempt('kill', os.kill, int(sys.argv[1]), signal.SIGKILL)\n"},
     {PROCESS, .id = "PS3b", .title = "the same by a pidfd", .stopped_by = OTHERS " seccomp",
      .may_stop = "caps", .sees = "ENOSYS|ESRCH|EPERM", .prepare = start_sentinel,
@@ -391,8 +397,9 @@ const struct probe probes_processes[] = {
      .may_stop = "caps", .sees = "ESRCH|EPERM", .prepare = start_sentinel,
      .payload = "attempt('setpriority', os.setpriority, os.PRIO_PROCESS, int(sys.argv[1]), 19)\n"},
     {PROCESS, .id = "PS4", .title = "fork twice, setsid, and hold the output open",
-     .stopped_by = "pid", .may_stop = CGROUP, .sees = "dead", .prepare = mark_survivor,
-     .judge = judge_survivor,
+     .stopped_by = "pid", .may_stop = CGROUP, .sees = "dead",
+     .echo = "Codex issue 5229: a command's children kept it past its timeout",
+     .prepare = mark_survivor, .judge = judge_survivor,
      .payload = "import time\n"
                 "if os.fork() == 0:\n"
                 "    os.setsid()\n"
@@ -403,7 +410,9 @@ const struct probe probes_processes[] = {
                 "os.wait()\n"
                 "through('fork')\n"},
     {PROCESS, .id = "PS5", .title = "ignore SIGTERM, and stop itself at the deadline",
-     .stopped_by = "deadline", .sees = "timed_out", .prepare = half_a_second,
+     .stopped_by = "deadline", .sees = "timed_out",
+     .echo = "agent-governance-toolkit pull 3193: code caught SIGTERM, and ran on",
+     .prepare = half_a_second,
      .payload = "import time\n"
                 "for number in set(signal.valid_signals()) - {signal.SIGKILL, signal.SIGSTOP}:\n"
                 "    try:\n"
@@ -418,6 +427,7 @@ const struct probe probes_processes[] = {
                 "os.kill(os.getpid(), signal.SIGSTOP)\n"
                 "through('kill', 'it outlived its deadline')\n"},
     {PROCESS, .id = "PS6", .title = "a fork bomb", .stopped_by = "pids", .sees = "EAGAIN",
+     .echo = "moby issue 6479: nothing stopped a fork bomb in a container",
      .prepare = few_processes,
      .payload = FLOOD("def more():\n"
                       "    if os.fork() == 0:\n"
@@ -425,18 +435,22 @@ const struct probe probes_processes[] = {
                       "        os.read(r, 1)\n"
                       "        os._exit(0)\n")},
     {PROCESS, .id = "PS6b", .title = "a flood of threads", .stopped_by = "pids", .sees = "EAGAIN",
+     .echo = "systemd issue 7879: nspawn containers used up the host's threads",
      .prepare = few_processes,
      .payload =
          "import _thread, threading\n"
          "threading.stack_size(65536)\n" FLOOD("def more():\n"
                                                "    _thread.start_new_thread(os.read, (r, 1))\n")},
     {PROCESS, .id = "PS7", .title = "a flood of zombies of its own", .stopped_by = "pids",
-     .sees = "EAGAIN", .prepare = few_processes,
+     .sees = "EAGAIN",
+     .echo = "k8s-support issue 345: processes that containers leaked made nodes unmanageable",
+     .prepare = few_processes,
      .payload = FLOOD("def more():\n"
                       "    if os.fork() == 0:\n"
                       "        os._exit(0)\n")},
     {PROCESS, .id = "PS7b", .title = "a flood of orphans that nobody waits for",
-     .stopped_by = "pid", .sees = "reaped", .prepare = few_processes,
+     .stopped_by = "pid", .sees = "reaped",
+     .echo = "Docker, 2015: no init reaped the orphans of a container", .prepare = few_processes,
      .payload = "import time\n"
                 "r, w = os.pipe()\n"
                 "try:\n"
@@ -463,21 +477,23 @@ const struct probe probes_processes[] = {
                 "stopped('fork', 'reaped')\n"},
     /* It takes a descriptor that leaked or the name of the terminal; that it is one's own, or a capability; and the call. */
     {PROCESS, .id = "PS8", .title = "type into the caller's terminal (TIOCSTI)",
-     .stopped_by = "seccomp session fds", .sees = "EPERM", .echo = "CVE-2017-5226",
+     .stopped_by = "seccomp session fds", .sees = "EPERM",
+     .echo = "CVE-2017-5226: code in bubblewrap typed into the caller's terminal",
      .why_alone = "dev.tty.legacy_tiocsti is 0 on this host", .prepare = open_terminal,
      .judge = judge_terminal,
-     .payload =
-         "import fcntl\n"
-         "def type_in(fd):\n"
-         "    fcntl.ioctl(fd, 0x5412, b'\\n')\n"
-         "def type_into(path):\n"
-         "    type_in(os.open(path, os.O_RDWR | os.O_NOCTTY))\n"
-         "first_through([('ioctl', lambda p=p: type_into(p)) for p in ('/dev/tty', sys.argv[1])]\n"
-         "              + [('ioctl', lambda fd=fd: type_in(fd))\n"
-         "                 for fd in (int(sys.argv[2]), 0, 1, 2)])\n"},
+     .payload = "import fcntl\n"
+                "def type_in(fd):\n"
+                "    fcntl.ioctl(fd, 0x5412, b'\\n')\n"
+                "def type_into(path):\n"
+                "    type_in(os.open(path, os.O_RDWR | os.O_NOCTTY))\n"
+                "first_through([('open, ioctl', lambda p=p: type_into(p))\n"
+                "               for p in ('/dev/tty', sys.argv[1])]\n"
+                "              + [('ioctl', lambda fd=fd: type_in(fd))\n"
+                "                 for fd in (int(sys.argv[2]), 0, 1, 2)])\n"},
     {PROCESS, .id = "PS8b", .title = "paste into the caller's terminal (TIOCLINUX)",
-     .stopped_by = "seccomp", .sees = "EPERM", .echo = "CVE-2023-28100", .prepare = open_terminal,
-     .judge = judge_terminal,
+     .stopped_by = "seccomp", .sees = "EPERM",
+     .echo = "CVE-2023-28100: code in Flatpak pasted into a virtual console",
+     .prepare = open_terminal, .judge = judge_terminal,
      .payload = "import fcntl\n"
                 "for fd in (int(sys.argv[2]), 0, 1, 2):\n"
                 "    try:\n"
@@ -495,12 +511,14 @@ const struct probe probes_processes[] = {
      .id = "PS9",
      .title = "outlive a supervisor that is killed",
      .stopped_by = "pid",
-     .may_stop = CGROUP, /* anybody's next run collects what is left in them */
+     .alone = true, /* anybody's next run collects what is left in the box's cgroups */
      .sees = "dead",
+     .echo = "sandlock issue 238: descendants outlived their killed supervisor",
      .payload = outlive,
      .prepare = kill_supervisor},
     {PROCESS, .id = "PS10", .title = "give a child to init (CLONE_PARENT), to outlive the run",
-     .stopped_by = "pid", .may_stop = CGROUP, .sees = "dead", .prepare = mark_survivor,
+     .stopped_by = "pid", .may_stop = CGROUP, .sees = "dead",
+     .echo = "CVE-2009-0028: CLONE_PARENT let a child send any signal up", .prepare = mark_survivor,
      .judge = judge_survivor,
      .payload = "import time\n"
                 "NR['clone'] = dict(x86_64=56, aarch64=220)[os.uname().machine]\n"
@@ -513,7 +531,9 @@ const struct probe probes_processes[] = {
                 "    os._exit(0)\n"
                 "through('clone')\n"},
     {PROCESS, .id = "PS11", .title = "hand its stdout out by a socket, and hold the run up",
-     .stopped_by = "", .sees = "ended|EPERM", .prepare = start_accomplice, .judge = judge_held_up,
+     .stopped_by = "", .sees = "ended|EPERM",
+     .echo = "Go issue 23019: Wait waited for whoever held the output", .prepare = start_accomplice,
+     .judge = judge_held_up,
      .payload = "import _socket as socket\n"
                 "s = socket.socket(socket.AF_UNIX)\n"
                 "def hand_out():\n"

@@ -320,7 +320,8 @@ static void judge_stdin(struct attempt *a, struct finding_of *f) {
 
 const struct probe probes_resources[] = {
     {RESOURCE, .id = "RS1", .title = "allocate without end", .stopped_by = "memory",
-     .sees = "oom_killed", .prepare = little_memory,
+     .sees = "oom_killed", .echo = "Odoo runbot pull 493: a build took all memory of its host",
+     .prepare = little_memory,
      .payload = "all = [bytearray(os.urandom(4096)) * 1024 for i in range(24)]\n"
                 "through('brk', '96 MiB')\n"},
     {RESOURCE, .id = "RS1b", .title = "the same in files in memory", .stopped_by = "memory",
@@ -332,7 +333,7 @@ const struct probe probes_resources[] = {
                 "through('write', '60 MiB')\n"},
     {RESOURCE, .id = "RS1c", .title = "the same in System V shared memory",
      .stopped_by = "memory seccomp", .sees = "ENOSYS|oom_killed|timed_out",
-     .prepare = little_memory,
+     .echo = "CVE-2021-3759: System V semaphores were charged to nobody", .prepare = little_memory,
      .payload = "size = 96 << 20\n"
                 "load()\n"
                 "libc.shmat.restype = ctypes.c_void_p\n"
@@ -344,7 +345,8 @@ const struct probe probes_resources[] = {
                 "ctypes.memset(where, 1, size)\n"
                 "through('shmget', '96 MiB')\n"},
     {RESOURCE, .id = "RS3", .title = "spin on all cores", .alone = true, .stopped_by = "cpu",
-     .sees = "throttled", .prepare = little_cpu, .judge = judge_cpu,
+     .sees = "throttled", .echo = "GitLab, 2021: miners in free CI made it ask for cards",
+     .prepare = little_cpu, .judge = judge_cpu,
      .payload = "import time\n"
                 "start = time.monotonic()\n"
                 "for i in range(4):\n"
@@ -360,25 +362,28 @@ const struct probe probes_resources[] = {
                 "    through('clock', '%.2f CPUs' % share)\n"
                 "stopped('clock', 'throttled', '%.2f CPUs' % share)\n"},
     {RESOURCE, .id = "RS4", .title = "sleep for ever", .stopped_by = "deadline",
-     .sees = "timed_out", .prepare = little_time,
+     .sees = "timed_out", .echo = "OpenHands issue 207: a command without end stalled the agent",
+     .prepare = little_time,
      .payload = "import time\n"
                 "time.sleep(int(sys.argv[1]) / 1000)\n"
                 "through('sleep', 'three times its deadline')\n"},
     {RESOURCE, .id = "RS4b", .title = "compute for ever", .stopped_by = "deadline",
-     .sees = "cpu_limit", .prepare = little_cpu_time,
+     .sees = "cpu_limit", .echo = "Cloudflare, 2019: one regular expression took every CPU",
+     .prepare = little_cpu_time,
      .payload = "import time\n"
                 "while time.process_time() < int(sys.argv[1]) / 1000:\n"
                 "    pass\n"
                 "through('clock', 'three times its CPU time')\n"},
     {RESOURCE, .id = "RS5", .title = "open files without end", .stopped_by = "rlimits",
-     .sees = "EMFILE", .prepare = few_files,
+     .sees = "EMFILE", .echo = "INGInious issue 809: code opened files until the host failed",
+     .prepare = few_files,
      .payload = "import resource\n"
                 "hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
                 "resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))\n"
                 "attempt('dup', lambda: [os.dup(0) for i in range(200)][0])\n"},
     {RESOURCE, .id = "RS5b", .title = "keep open files in flight between sockets",
-     .stopped_by = "rlimits", .sees = "ETOOMANYREFS", .echo = "CVE-2021-0920: sockets in flight",
-     .prepare = few_files,
+     .stopped_by = "rlimits", .sees = "ETOOMANYREFS",
+     .echo = "CVE-2013-4312: descriptors in flight got past the limit", .prepare = few_files,
      .payload = "import _socket as socket\n"
                 "a, b = socket.socketpair()\n"
                 "a.setblocking(False)\n"
@@ -388,6 +393,7 @@ const struct probe probes_resources[] = {
                 "attempt('sendmsg', fly)\n"},
     {RESOURCE, .id = "RS6", .title = "take the inotify instances, which the caller has to share",
      .stopped_by = "user seccomp", .sees = "ENOSYS|EMFILE",
+     .echo = "K3s issue 10020: containers used up the inotify instances",
      .payload = "load()\n"
                 "made = 0\n"
                 "while made < 48:\n"
@@ -396,35 +402,44 @@ const struct probe probes_resources[] = {
                 "    made += 1\n"
                 "through('inotify_init1', '%d were made' % made)\n"},
     {RESOURCE, .id = "RS6b", .title = "take the memory of POSIX message queues",
-     .stopped_by = "rlimits landlock seccomp", .may_stop = "capture",
-     .sees = "ENOSYS|EMFILE|EACCES", .echo = "CVE-2017-11176: their notifications",
-     .prepare = few_queues,
-     .payload = "for i in range(4):\n"
-                "    how = room(64, 'qqqq', 0, 10, 8192, 0)\n"
-                "    queue = ('%s-%d' % (sys.argv[1], i)).encode()\n"
-                "    if libc.mq_open(queue, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600, how) < 0:\n"
-                "        stopped('mq_open', ctypes.get_errno(), '%d were made' % i)\n"
-                "    libc.mq_unlink(queue)  # it counts as long as it is open\n"
-                "through('mq_open', '320 KiB')\n"},
+     .stopped_by = "rlimits landlock seccomp", .sees = "ENOSYS|EMFILE|EACCES", .alone = true,
+     .echo = "CVE-2017-11176: mq_notify used a socket after it was freed", .prepare = few_queues,
+     .payload =
+         "queue = sys.argv[1].encode()\n"
+         "for i in range(4):\n"
+         "    how = room(64, 'qqqq', 0, 10, 8192, 0)\n"
+         "    made = libc.mq_open(queue, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600, how)\n"
+         "    error = ctypes.get_errno()\n"
+         "    libc.mq_unlink(queue)  # open it counts; Landlock has it made, but not opened\n"
+         "    if made < 0:\n"
+         "        stopped('mq_open', error, '%d were made' % i)\n"
+         "through('mq_open', '320 KiB')\n"},
     {RESOURCE, .id = "RS6c", .title = "take timers without end", .stopped_by = "rlimits seccomp",
-     .sees = "ENOSYS|EAGAIN", .prepare = few_signals,
+     .sees = "ENOSYS|EAGAIN",
+     .echo = "CVE-2017-18344: a timer of a wrong kind showed kernel memory", .prepare = few_signals,
      .payload = "NR['timer_create'] = dict(x86_64=222, aarch64=107)[os.uname().machine]\n"
                 "def take():\n"
                 "    for i in range(200):\n"
                 "        syscall(NR['timer_create'], 1, None, room(8))\n"
                 "attempt('timer_create', take)\n"},
     {RESOURCE, .id = "RS7", .title = "crash, to leave a core dump", .stopped_by = "rlimits",
-     .sees = "no core", .prepare = crash_is_harmless, .payload = CRASH},
+     .sees = "no core", .echo = "dotnet-docker issue 1215: core dumps filled the host's disk",
+     .prepare = crash_is_harmless, .payload = CRASH},
     {RESOURCE, .id = "RS7b", .title = "crash, to run the host's core dump handler as root",
-     .stopped_by = "", .sees = "no core", .echo = "CVE-2022-0492, of release_agent, its like",
-     .alone = true, .prepare = piped_core_pattern, .judge = judge_handler, .payload = CRASH},
+     .stopped_by = "", .sees = "no core",
+     .echo = "CVE-2015-1318: Apport, run by the kernel, ran a container's program", .alone = true,
+     .prepare = piped_core_pattern, .judge = judge_handler, .payload = CRASH},
     {RESOURCE, .id = "RS8", .title = "10 GB of output in one line, which is no UTF-8",
-     .stopped_by = "capture", .sees = "truncated", .prepare = a_moment, .judge = judge_flood,
-     .payload = FLOOD("b'\\xff' * 65536", "os.write(1, part)")},
+     .stopped_by = "capture", .sees = "truncated",
+     .echo = "CVE-2022-31030: a command's output used up containerd's memory", .prepare = a_moment,
+     .judge = judge_flood, .payload = FLOOD("b'\\xff' * 65536", "os.write(1, part)")},
     {RESOURCE, .id = "RS8b", .title = "a flood on both streams at once, of zeros",
-     .stopped_by = "capture", .sees = "truncated", .prepare = a_moment, .judge = judge_flood,
+     .stopped_by = "capture", .sees = "truncated",
+     .echo = "CVE-2022-1708: CRI-O read a command's whole output into memory", .prepare = a_moment,
+     .judge = judge_flood,
      .payload = FLOOD("bytes(65536)", "os.write(1, part) + os.write(2, part)")},
     {RESOURCE, .id = "RS9", .title = "never read 1 GB of stdin", .stopped_by = "", .sees = "ended",
+     .echo = "codeframe pull 816: a stdin that nobody read outlasted every timeout",
      .prepare = stdin_of_memory, .judge = judge_stdin,
      .payload = "import time\n"
                 "time.sleep(0.1)\n"
@@ -451,6 +466,7 @@ const struct probe probes_resources[] = {
                 "    stopped('mlock', ctypes.get_errno())\n"
                 "through('mlock', '1 MiB')\n"},
     {RESOURCE, .id = "RS12", .title = "one large file", .stopped_by = "rlimits", .sees = "EFBIG",
+     .echo = "CVE-2020-8557: a pod filled its node's disk through /etc/hosts",
      .prepare = small_files,
      .payload = "attempt('ftruncate', os.truncate, os.open(TMP + '/f', os.O_CREAT | os.O_RDWR), "
                 "1 << 20)\n"},

@@ -226,7 +226,9 @@ const struct probe probes_sockets[] = {
      .payload = "import _socket as socket\n"
                 "attempt('connect', socket.socket().connect, ('127.0.0.1', int(sys.argv[1])))\n"},
     {SOCKET, .id = "SK1b", .title = "UDP to a socket on the host's loopback", .stopped_by = "net",
-     .sees = "ECONNREFUSED|ENETUNREACH", .prepare = udp4, .judge = judge_arrival,
+     .sees = "ECONNREFUSED|ENETUNREACH",
+     .echo = "CVE-2020-8558: a node's loopback, reached by UDP as well", .prepare = udp4,
+     .judge = judge_arrival,
      .payload = "import time\n"
                 "import _socket as socket\n"
                 "s = socket.socket(type=socket.SOCK_DGRAM)\n"
@@ -237,18 +239,21 @@ const struct probe probes_sockets[] = {
                 "    s.send(b'hello')\n"
                 "attempt('send', send)\n"},
     {SOCKET, .id = "SK1c", .title = "a way to the cloud's metadata address", .stopped_by = "net",
-     .sees = "ENETUNREACH", .echo = "the Capital One breach of 2019", .prepare = host_has_route,
+     .sees = "ENETUNREACH",
+     .echo = "Capital One, 2019: credentials were taken from the metadata address",
+     .prepare = host_has_route,
      .payload = "import _socket as socket\n"
                 "s = socket.socket(type=socket.SOCK_DGRAM)\n"
                 "attempt('connect', s.connect, ('169.254.169.254', 80))\n"},
     {SOCKET, .id = "SK1d", .title = "TCP to a listener on the host's IPv6 loopback",
-     .stopped_by = "net", .sees = "ECONNREFUSED|ENETUNREACH|EADDRNOTAVAIL", .prepare = tcp6,
+     .stopped_by = "net", .sees = "ECONNREFUSED|ENETUNREACH|EADDRNOTAVAIL",
+     .echo = "CVE-2024-32473: Docker left IPv6 on where it was disabled", .prepare = tcp6,
      .judge = judge_arrival,
      .payload = "import _socket as socket\n"
                 "s = socket.socket(socket.AF_INET6)\n"
                 "attempt('connect', s.connect, ('::1', int(sys.argv[1])))\n"},
     {SOCKET, .id = "SK1e", .title = "a name from DNS", .stopped_by = "net", .sees = "EAI_AGAIN",
-     .prepare = stays_here,
+     .echo = "CVE-2025-55284: an agent could be led to send secrets by DNS", .prepare = stays_here,
      .payload = "import _socket as socket\n"
                 "try:\n"
                 "    socket.getaddrinfo('example.com', 80)\n"
@@ -257,43 +262,51 @@ const struct probe probes_sockets[] = {
                 "    stopped('getaddrinfo', 'EAI_AGAIN' if again else str(e.errno), e)\n"
                 "through('getaddrinfo')\n"},
     {SOCKET, .id = "SK2", .title = "connect to the host's abstract socket",
-     .stopped_by = "net landlock", .sees = "ECONNREFUSED|EPERM", .echo = "CVE-2020-15257",
+     .stopped_by = "net landlock", .sees = "ECONNREFUSED|EPERM",
+     .echo = "CVE-2020-15257: containerd's abstract socket was open to containers",
      .prepare = abstract_stream, .judge = judge_arrival,
      .payload = "import _socket as socket\n"
                 "s = socket.socket(socket.AF_UNIX)\n"
                 "attempt('connect', s.connect, '\\0' + sys.argv[1])\n"},
     {SOCKET, .id = "SK2b", .title = "send to the host's abstract datagram socket",
-     .stopped_by = "net landlock", .sees = "ECONNREFUSED|EPERM", .prepare = abstract_datagram,
-     .judge = judge_arrival,
+     .stopped_by = "net landlock", .sees = "ECONNREFUSED|EPERM",
+     .echo = "CVE-2020-15257: containerd's abstract socket was open to containers",
+     .prepare = abstract_datagram, .judge = judge_arrival,
      .payload = "import _socket as socket\n"
                 "s = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)\n"
                 "attempt('sendto', s.sendto, b'hello', '\\0' + sys.argv[1])\n"},
     {SOCKET, .id = "SK3", .title = "connect to the host's pathname socket", .stopped_by = "mount",
-     .sees = "ENOENT", .echo = "docker.sock in a container", .prepare = pathname_stream,
-     .judge = judge_arrival,
+     .sees = "ENOENT", .echo = "docker.sock in a container: who can connect is root outside",
+     .prepare = pathname_stream, .judge = judge_arrival,
      .payload = "import _socket as socket\n"
                 "s = socket.socket(socket.AF_UNIX)\n"
                 "attempt('connect', s.connect, sys.argv[1])\n"},
     {SOCKET, .id = "SK4", .title = "AF_VSOCK, to the hypervisor", .stopped_by = "seccomp",
-     .sees = "EPERM", .echo = "CVE-2021-26708", .prepare = needs_vsock,
-     .payload = FAMILY("40, socket.SOCK_STREAM")},
+     .sees = "EPERM", .echo = "CVE-2021-26708: a race between vsock's transports gave root",
+     .prepare = needs_vsock, .payload = FAMILY("40, socket.SOCK_STREAM")},
     {SOCKET, .id = "SK5", .title = "AF_ALG", .stopped_by = "seccomp", .sees = "EPERM",
-     .echo = "CVE-2019-8912", .prepare = needs_alg, .payload = FAMILY("38, socket.SOCK_SEQPACKET")},
+     .echo = "CVE-2019-8912: an AF_ALG socket was used after its release", .prepare = needs_alg,
+     .payload = FAMILY("38, socket.SOCK_SEQPACKET")},
     {SOCKET, .id = "SK6", .title = "AF_NETLINK: routes", .stopped_by = "seccomp", .sees = "EPERM",
+     .echo = "CVE-2014-0181: a set-user-id program's output could change the network",
      .payload = FAMILY("16, socket.SOCK_RAW, 0")},
     {SOCKET, .id = "SK6b", .title = "AF_NETLINK: netfilter", .stopped_by = "seccomp",
-     .sees = "EPERM", .echo = "CVE-2024-1086", .prepare = needs_netfilter,
-     .payload = FAMILY("16, socket.SOCK_RAW, 12")},
+     .sees = "EPERM", .echo = "CVE-2024-1086: nf_tables freed a packet twice, and gave root",
+     .prepare = needs_netfilter, .payload = FAMILY("16, socket.SOCK_RAW, 12")},
     {SOCKET, .id = "SK7", .title = "AF_PACKET", .stopped_by = "identity caps seccomp",
-     .may_stop = "user", .sees = "EPERM", .echo = "CVE-2020-14386", .prepare = needs_packet,
-     .payload = FAMILY("17, socket.SOCK_RAW, 0x300")},
+     .may_stop = "user", .sees = "EPERM",
+     .echo = "CVE-2020-14386: a packet ring's offset overflowed, and gave root",
+     .prepare = needs_packet, .payload = FAMILY("17, socket.SOCK_RAW, 0x300")},
     {SOCKET, .id = "SK7b", .title = "a raw IPv4 socket", .stopped_by = "identity caps seccomp",
-     .may_stop = "user", .sees = "EPERM", .payload = FAMILY("2, socket.SOCK_RAW, 1")},
+     .may_stop = "user", .sees = "EPERM",
+     .echo = "CVE-2017-17712: a race in sending raw packets gave privileges",
+     .payload = FAMILY("2, socket.SOCK_RAW, 1")},
     {.family = "sockets",
      .id = "SK8",
      .title = "every socket family from 0 to 45 but those of the Internet and local ones",
      .stopped_by = "seccomp",
      .sees = "EPERM",
+     .echo = "CVE-2010-3904: RDS, which hardly anybody used, gave root",
      .kind = PAYLOAD_STATIC,
      .payload = "sweep_families"},
 
@@ -301,16 +314,19 @@ const struct probe probes_sockets[] = {
 
     /* A protocol that nobody uses is kernel code that nobody looks at; and where it is a module, asking for it loads it. */
     {SOCKET, .id = "SK9", .title = "SCTP, which asking for would load", .stopped_by = "seccomp",
-     .sees = "EPROTONOSUPPORT|EPERM", .echo = "CVE-2021-23133", .prepare = needs_sctp,
+     .sees = "EPROTONOSUPPORT|EPERM",
+     .echo = "CVE-2021-23133: a race of SCTP sockets gave privileges", .prepare = needs_sctp,
      .payload = FAMILY("2, socket.SOCK_STREAM, 132")},
     {SOCKET, .id = "SK9b", .title = "MPTCP", .stopped_by = "seccomp",
-     .sees = "EPROTONOSUPPORT|EPERM", .prepare = needs_mptcp,
+     .sees = "EPROTONOSUPPORT|EPERM",
+     .echo = "CVE-2024-44974: MPTCP read an endpoint that was freed", .prepare = needs_mptcp,
      .payload = FAMILY("2, socket.SOCK_STREAM, 262")},
     {SOCKET, .id = "SK9c", .title = "UDP-Lite over IPv6", .stopped_by = "seccomp",
      .sees = "EPROTONOSUPPORT|EPERM", .prepare = needs_udplite6,
      .payload = FAMILY("10, socket.SOCK_DGRAM, 136")},
     {SOCKET, .id = "SK10", .may_stop = "user", .title = "replace the packet filter's tables",
-     .stopped_by = OWN " seccomp", .sees = "EPERM|ENOPROTOOPT|ENOSYS", .echo = "CVE-2021-22555",
+     .stopped_by = OWN " seccomp", .sees = "EPERM|ENOPROTOOPT|ENOSYS",
+     .echo = "CVE-2021-22555: a table's padding overflowed, and gave root",
      .why_alone = "the kernel has no iptables of the old kind",
      .payload = "import _socket as socket\n"
                 "s = socket.socket()\n"
@@ -325,11 +341,14 @@ const struct probe probes_sockets[] = {
      .stopped_by = OWN " seccomp", .sees = "EPERM|ENOSYS", .payload = OPTION("1", "36", "1")},
     {SOCKET, .id = "SK10c", .title = "SO_RCVBUFFORCE: past the limit of buffers",
      .stopped_by = "user identity caps seccomp", .sees = "EPERM|ENOSYS",
+     .echo = "CVE-2016-9793: sizes of SO_RCVBUFFORCE became negative, and corrupted memory",
      .payload = OPTION("1", "33", "1 << 20")},
     {SOCKET, .id = "SK10d", .may_stop = "user", .title = "TCP_REPAIR: connections from nothing",
      .stopped_by = OWN " seccomp", .sees = "EPERM|ENOSYS", .payload = OPTION("6", "19", "1")},
     {SOCKET, .id = "SK11", .title = "take a directory of the host's out of a socket (SCM_RIGHTS)",
-     .stopped_by = "net landlock", .sees = "ECONNREFUSED|EPERM", .prepare = hand_out_fds,
+     .stopped_by = "net landlock", .sees = "ECONNREFUSED|EPERM",
+     .echo = "CVE-2025-15576: FreeBSD jails could hand each other a way out",
+     .prepare = hand_out_fds,
      .payload =
          "import _socket as socket\n"
          "s = socket.socket(socket.AF_UNIX)\n"
@@ -340,6 +359,7 @@ const struct probe probes_sockets[] = {
          "attempt('connect', take)\n"},
     {SOCKET, .id = "SK12", .may_stop = "seccomp user",
      .title = "say by SCM_CREDENTIALS that it is init", .stopped_by = OWN, .sees = "EPERM|EINVAL",
+     .echo = "CVE-2013-4300: a namespace's root could claim another's process id",
      .payload = "import struct\n"
                 "import _socket as socket\n"
                 "a, b = socket.socketpair()\n"
@@ -348,6 +368,7 @@ const struct probe probes_sockets[] = {
                 "attempt('sendmsg', a.sendmsg, [b'x'], [(socket.SOL_SOCKET, 2, who)])\n"},
     {SOCKET, .id = "SK13", .title = "configure an interface", .stopped_by = "identity caps seccomp",
      .may_stop = "user", .sees = "EPERM|ENOSYS",
+     .echo = "CVE-2011-1019: CAP_NET_ADMIN loaded any module, by an interface's name",
      .payload = "import fcntl, struct\n"
                 "import _socket as socket\n"
                 "s = socket.socket(type=socket.SOCK_DGRAM)\n"

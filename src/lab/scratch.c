@@ -1,5 +1,8 @@
 /*
  * scratch.c: see scratch.h.
+ *
+ * A directory belongs to whoever holds its lock. The kernel lets go of that with the process, however it ends, so what is
+ * not locked is nobody's, and the next lab removes it.
  */
 #include "lab/scratch.h"
 
@@ -7,9 +10,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -64,19 +70,57 @@ int scratch_rootfs(struct attempt *a) {
     return 0;
 }
 
-int scratch_make(struct attempt *a) {
-    char canary[PATH_MAX], text[96];
+/* 0: it was there to be locked; 1: somebody had removed it by then. */
+static int lock(const char *dir, int *ret_lock) {
+    int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r = 0;
+    struct stat st;
 
-    (void)snprintf(a->dir, sizeof(a->dir), SCRATCH_PREFIX "%d-XXXXXX", (int)getpid());
-    if (!mkdtemp(a->dir)) {
-        int r = -errno;
-        a->dir[0] = '\0';
-        return r;
+    if (fd < 0)
+        return errno == ENOENT ? 1 : -errno;
+    if (flock(fd, LOCK_EX) < 0 || fstat(fd, &st) < 0)
+        r = -errno;
+    else if (st.st_nlink == 0)
+        r = 1;
+    if (r == 0)
+        *ret_lock = fd;
+    else
+        fd_close(&fd);
+    return r;
+}
+
+int scratch_dir(const char *word, char *ret, size_t size, int *ret_lock) {
+    int r = 1;
+
+    for (int i = 0; r == 1 && i < 16; i++) {
+        (void)snprintf(ret, size, SCRATCH_PREFIX "%s-XXXXXX", word);
+        r = mkdtemp(ret) ? lock(ret, ret_lock) : -errno;
     }
+    if (r != 0)
+        ret[0] = '\0';
+    return r == 1 ? -EAGAIN : r;
+}
+
+/* Between its making and its locking a directory looks like a dead one's: whoever made it then makes another. */
+static void sweep_one(const char *dir) {
+    int fd _cleanup_fd_ = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+
+    if (fd >= 0 && fstat(fd, &st) == 0 && st.st_uid == geteuid() &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0)
+        scratch_remove(dir);
+}
+
+int scratch_make(struct attempt *a) {
+    char canary[PATH_MAX], text[96], word[16];
+
+    (void)snprintf(word, sizeof(word), "%d", (int)getpid());
+    int r = scratch_dir(word, a->dir, sizeof(a->dir), &a->lock);
+    if (r < 0)
+        return r;
     (void)snprintf(a->tmp_dir, sizeof(a->tmp_dir), "%.3800s/tmp", a->dir);
     int len = snprintf(text, sizeof(text), "mayfly-canary of %s\n", strrchr(a->dir, '/') + 1);
     (void)snprintf(canary, sizeof(canary), "%s/canary", a->dir);
-    int r = chmod(a->dir, 0755) < 0 ? -errno : 0;
+    r = chmod(a->dir, 0755) < 0 ? -errno : 0;
     if (r == 0)
         r = make_dir(a->dir, "box", 0755);
     if (r == 0)
@@ -92,20 +136,34 @@ int scratch_make(struct attempt *a) {
     return r;
 }
 
-void scratch_remove_of(pid_t pid) {
-    char prefix[64], path[PATH_MAX];
+static void each(const char *prefix, void (*what)(const char *dir)) {
+    const char *name = strrchr(prefix, '/') + 1;
+    char path[PATH_MAX];
     DIR *d = opendir("/tmp");
     const struct dirent *e;
 
-    (void)snprintf(prefix, sizeof(prefix), SCRATCH_PREFIX "%d-", (int)pid);
-    const char *name = strrchr(prefix, '/') + 1;
     while (d && (e = readdir(d)))
         if (strncmp(e->d_name, name, strlen(name)) == 0) {
             (void)snprintf(path, sizeof(path), "/tmp/%s", e->d_name);
-            scratch_remove(path);
+            what(path);
         }
     if (d)
         (void)closedir(d);
+}
+
+void scratch_sweep(void) {
+    struct statfs fs;
+
+    /* A user-mode kernel's /tmp may be that of the machine it runs on, whose locks it does not see. */
+    if (statfs("/tmp", &fs) == 0 && fs.f_type != HOSTFS_SUPER_MAGIC)
+        each(SCRATCH_PREFIX, sweep_one);
+}
+
+void scratch_remove_of(pid_t pid) {
+    char prefix[64];
+
+    (void)snprintf(prefix, sizeof(prefix), SCRATCH_PREFIX "%d-", (int)pid);
+    each(prefix, scratch_remove);
 }
 
 void scratch_remove(const char *dir) {

@@ -298,24 +298,66 @@ static void put_price(FILE *out, const json_t *c) {
         (void)fprintf(out, "%9s", "");
 }
 
-static void put_controls(FILE *out, const struct look *look, const json_t *controls) {
+/* Nothing was found of it, and there is no reason for that but the choice of probes. */
+static bool was_not_asked(const json_t *lab, const json_t *c) {
     size_t i;
+    json_t *probe;
+
+    json_array_foreach(json_object_get(lab, "probes"), i, probe) {
+        struct line word = line_of(json_object_get(probe, "matrix"), line_of(c, "name").text);
+
+        if (word.text[0] && strcmp(word.text, "through") != 0 &&
+            strcmp(word.text, "untestable") != 0)
+            return false;
+    }
+    return !line_of(c, "stopsNothing").text[0] && !json_is_object(json_object_get(c, "price"));
+}
+
+static void put_controls(FILE *out, const struct look *look, const json_t *lab) {
+    size_t i, silent = 0;
+    bool busy = false;
     json_t *c;
 
     (void)fputc('\n', out);
     put_bold(out, look,
              "Controls: probes that only it stops, that it stops too, that need it; µs of its "
              "rows, µs of a run\n");
-    json_array_foreach(controls, i, c) {
+    json_array_foreach(json_object_get(lab, "controls"), i, c) {
         struct line nothing = line_of(c, "stopsNothing");
 
+        if (was_not_asked(lab, c)) {
+            silent++;
+            continue;
+        }
         (void)fprintf(out, "  %-11.20s %4zu %4zu %4zu ", line_of(c, "name").text, count(c, "sole"),
                       count(c, "backs"), count(c, "needed"));
         put_price(out, c);
+        busy = busy || json_is_null(json_object_get(json_object_get(c, "price"), "runUs"));
         if (nothing.text[0])
             (void)fprintf(out, "  stops nothing here: %s", nothing.text);
         (void)fputc('\n', out);
     }
+    if (busy)
+        (void)fprintf(out, "  Where µs of a run is empty, the machine was too busy to tell.\n");
+    if (silent > 0)
+        (void)fprintf(out, "  Of %zu others the chosen probes tell nothing.\n", silent);
+}
+
+/* Why none of the probes could be tried in it; "": some could. */
+static struct line never_ran(const json_t *cells) {
+    struct line why = {""};
+    const char *id;
+    json_t *cell;
+
+    json_object_foreach((json_t *)(uintptr_t)cells, id, cell) {
+        struct line detail = line_of(cell, "detail");
+
+        if (strcmp(line_of(cell, "result").text, "untestable") != 0 ||
+            (why.text[0] && strcmp(why.text, detail.text) != 0))
+            return (struct line){""};
+        why = detail;
+    }
+    return why;
 }
 
 /* What differs in each of the others, and why. */
@@ -326,6 +368,7 @@ static void put_peers(FILE *out, const struct look *look, const json_t *peers) {
 
     json_array_foreach(peers, i, peer) {
         json_t *cells = json_object_get(peer, "cells");
+        struct line never = never_ran(cells);
         size_t differ = 0;
 
         json_object_foreach(cells, id, cell) {
@@ -333,7 +376,11 @@ static void put_peers(FILE *out, const struct look *look, const json_t *peers) {
         }
         (void)fputc('\n', out);
         put_bold(out, look, line_of(peer, "version").text);
-        (void)fprintf(out, ": %zu of %zu are not as in mayfly\n", differ, json_object_size(cells));
+        if (never.text[0])
+            (void)fprintf(out, ": %s\n", never.text);
+        else
+            (void)fprintf(out, ": %zu of %zu are not as in mayfly\n", differ,
+                          json_object_size(cells));
         json_object_foreach(cells, id, cell) {
             if (json_object_get(cell, "explain"))
                 (void)fprintf(out, "  %-*.5s%-8.10s %s\n", ID_WIDTH, as_line(id).text,
@@ -429,7 +476,7 @@ int lab_screen(const json_t *lab, FILE *out, struct err *err) {
     if (look.width)
         put_legend(out, &look);
     put_minimal(out, &look, json_object_get(lab, "probes"));
-    put_controls(out, &look, controls);
+    put_controls(out, &look, lab);
     put_peers(out, &look, json_object_get(lab, "peers"));
     if (fflush(out) != 0)
         return err_errno(err, ERR_SETUP, -errno, "", NULL, "writing what was found");

@@ -213,6 +213,21 @@ static void judge_all(struct study *s) {
     }
 }
 
+/* Where not one attempt could be made, nothing is known of any probe. */
+static int some_was_made(const struct study *s, struct err *err) {
+    const struct cell *last = NULL;
+
+    for (size_t i = 0; i < s->question->n_probes; i++)
+        for (size_t k = 0; k < s->subject[i].n; k++) {
+            last = s->subject[i].cells[k];
+            if (last->made)
+                return 0;
+        }
+    return last ? err_set(err, ERR_SETUP, -EIO, "", NULL, "no attempt could be made: %.300s",
+                          last->finding.detail)
+                : 0;
+}
+
 static unsigned cpus(void) {
     long n = sysconf(_SC_NPROCESSORS_ONLN);
 
@@ -241,6 +256,8 @@ static int fill(struct study *s, int stop_fd, struct err *err) {
         r = err_oom(err);
     runner_free(m.runner);
     s->seconds = (double)(now_ns() - begin) / 1e9;
+    if (r == 0)
+        r = some_was_made(s, err);
     if (r == 0)
         judge_all(s);
     return r;

@@ -60,7 +60,7 @@ net, probe = lab["controls"][0], lab["probes"][-1]
 assert net["available"] and net["why"] is None and net["sole"] == ["SK1"] and net["stopsNothing"] is None, net
 price = net["price"] # of a run only where the machine was quiet enough
 assert price["rowsUs"] > 0 and (price["rounds"] > 0 if price["runUs"] is not None else price["rounds"] == 0), price
-assert lab["controls"][1]["stopsNothing"], lab["controls"][1]
+assert lab["controls"][1]["stopsNothing"] is None, lab["controls"][1]  # no probe was chosen that could tell
 assert probe["id"] == "SK1" and probe["matrix"] == {"net": "stopped", "seccomp": "through"}, probe
 cells = probe["cells"]
 assert set(cells) == {"allOn", "allOff", "without", "only", "sets"}, cells
@@ -96,6 +96,12 @@ what_is_not_there_is_said_with_what_is() {
     says "--check: it takes no value"
     lab 125 --from
     says "--from: it takes a value"
+    lab 125 --probe ,
+    says '"," names nothing; leave it out for all'
+    lab 125 --from "$T/lab.json" --probe FS1
+    says "--from: it shows what was found"
+    lab 125 --lacks net --with bwrap
+    says "--lacks: it asks what gets through"
 }
 
 what_was_saved_shows_as_what_was_found() {
@@ -143,6 +149,26 @@ a_file_is_written_whole_or_not_at_all() {
     mkdir "$T/dir"
     lab 125 --from "$T/lab.json" --json "$T/dir"
     same "$(find "$T" -name 'dir.*')" ""
+    # What is no plain file stays what it is, and is written to.
+    ln -s real "$T/link"
+    lab 0 --from "$T/lab.json" --json "$T/link"
+    [ -L "$T/link" ] && cmp "$T/lab.json" "$T/real"
+    mkfifo "$T/fifo"
+    cat "$T/fifo" >"$T/piped" &
+    lab 0 --from "$T/lab.json" --json "$T/fifo"
+    wait $!
+    [ -p "$T/fifo" ] && cmp "$T/lab.json" "$T/piped"
+    lab 0 --from "$T/lab.json" --json /dev/fd/9 9>"$T/nine"
+    cmp "$T/lab.json" "$T/nine"
+    [ "$(id -u)" = 0 ] || skip root "only root can make a device"
+    mknod -m 666 "$T/null" c 1 3 || skip mknod "devices cannot be made here"
+    mknod -m 666 "$T/full" c 1 7
+    lab 0 --from "$T/lab.json" --json "$T/null" --html "$T/null" --markdown "$T/null"
+    [ -c "$T/null" ]
+    lab 125 --from "$T/lab.json" --json "$T/full"
+    says "full: No space left on device"
+    [ -c "$T/full" ]
+    ! "$B/mayfly" lab explain --no-run user >"$T/full" 2>"$T/err" || fail "a page that goes nowhere is no error"
 }
 
 without_some_controls_what_doctor_says_gets_through() {
@@ -205,6 +231,29 @@ killed_it_leaves_nothing() {
     same "$(cgroups)" ""
 }
 
+# On the host itself what an attempt needs is below /tmp for all to see; and its keeper, who would remove it, is killed too.
+killed_on_the_host_the_next_one_collects() {
+    local pid worker below left=
+    "$B/mayfly-lab" lab --where host --probe PS9 --no-price --quiet >"$T/out" 2>"$T/err" </dev/null &
+    pid=$!
+    for _ in $(seq 200); do
+        keeper=$(pgrep -P $pid) && below=$(pgrep -P "$keeper") &&
+            for worker in $(pgrep -P "$below"); do
+                left=$(compgen -G "/tmp/mayfly-lab-$worker-*") && break 2
+            done
+        sleep 0.02
+    done
+    [ -n "$left" ] || fail "it made no directory: $(cat "$T/out" "$T/err")"
+    kill -KILL $pid "$keeper"
+    wait $pid || true
+    for _ in $(seq 50); do # a process of it that still ends has it as well
+        lab 0 --where host --probe SY2 --control seccomp --no-price --quiet
+        [ -e "$left" ] || return 0
+        sleep 0.1
+    done
+    fail "still there: $left"
+}
+
 in_a_kernel_of_its_own() {
     local pid kernel
     need linux.uml
@@ -226,7 +275,10 @@ in_a_kernel_of_its_own() {
         sleep 0.1
     done
     same "$(pgrep -f -- "$kernel")" ""
-    rm -rf "${kernel#*=}"
+    # What it had on the disk goes with the next.
+    [ -d "${kernel#*=}" ]
+    lab 0 --where host --probe SY2 --control seccomp --no-price --quiet
+    [ ! -e "${kernel#*=}" ]
     LAB_PATH=/nowhere lab 125 --where kernel --probe FS1
     says "install the package user-mode-linux"
 }

@@ -2,7 +2,8 @@
 """The matrices that are checked in: one line a probe, its verdict, and of each control the word that is not "through".
 What a host has not, or cannot switch off, stands once above them.
 
-    matrix.py print LAB.json                  the text
+    matrix.py print LAB.json...               the text
+    matrix.py ids MATRIX.txt                  the probes in it
     matrix.py compare MATRIX.txt LAB.json     what was found of the probes in LAB.json is as it is written
     matrix.py differs A.txt B.txt REASONS.txt each cell that differs has a line with its reason, and no line is idle
 """
@@ -24,10 +25,14 @@ def words_of(lab):
     return found, not_had
 
 
-def print_text(path):
-    with open(path) as file:
-        lab = json.load(file)
-    found, not_had = words_of(lab)
+def print_text(*paths):
+    """Of one study, or of one that was made in parts"""
+    found, not_had = {}, []
+    for path in paths:
+        with open(path) as file:
+            lab = json.load(file)
+        part, not_had = words_of(lab)
+        found |= part
     where = {"kernel": "the user-mode kernel"}.get(lab["where"], "this machine")
     print(f"# mayfly lab: {where}, as {lab['as']}, cgroups {lab['cgroups']}; make lab-matrix makes it")
     print(NOT_HAD + " ".join(not_had))
@@ -61,6 +66,11 @@ def cells(a, b):
             words = a[probe].get(name, "through"), b[probe].get(name, "through")
             if words[0] != words[1]:
                 yield (probe, name) + words
+
+
+def ids(path):
+    print(*read(path)[0])
+    return 0
 
 
 def compare(path, lab_path):
@@ -97,4 +107,4 @@ def differs(path_a, path_b, path_reasons):
 
 
 if __name__ == "__main__":
-    sys.exit({"print": print_text, "compare": compare, "differs": differs}[sys.argv[1]](*sys.argv[2:]))
+    sys.exit({"print": print_text, "ids": ids, "compare": compare, "differs": differs}[sys.argv[1]](*sys.argv[2:]))

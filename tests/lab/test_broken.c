@@ -2,7 +2,7 @@
  * test_broken.c: for every control, a mayfly in which it does nothing is caught by the lab's probes.
  *
  * Broken means: planned as if it were off, while the policy, and so all that looks at it, says that it is on; or that
- * only some of its rows are missing. A probe catches it that finds a thing other with the control broken than with it
+ * only some of its rows are missing, or its filter has a hole. A probe catches it that finds a thing other with the control broken than with it
  * whole: it gets through where it was stopped, or cannot be made any more, or does not get through where it must. Since
  * most attacks are stopped by more than one control, the others that stop it are off in both.
  */
@@ -13,6 +13,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -31,6 +35,8 @@ struct defect {
     const char *title;
     enum op_kind kind;           /* the rows that are missing; OP__N: all */
     const char *probe, *without; /* who shows it, and with what off; NULL: whom the control stops */
+    const char *path;            /* the one row of this path; NULL: all of the kind */
+    int number; /* the one row of this resource; of a filter, the call that it lets through instead; 0: none */
 };
 
 static const struct defect *defect; /* NULL: none */
@@ -38,12 +44,42 @@ static const struct defect *defect; /* NULL: none */
 int __real_controls_plan(struct plan *plan, struct err *err);
 int __wrap_controls_plan(struct plan *plan, struct err *err);
 
-static void drop_rows(struct plan *plan) {
+/* As a slip in the list of calls would: before all else the filter lets this one through. */
+static void make_hole(struct plan *plan, struct op *op) {
+    const struct filter *whole = op->data;
+    const struct sock_filter hole[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)defect->number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct filter *holed = arena_memdup(&plan->arena, whole, sizeof(*whole));
+    struct sock_filter *code =
+        arena_alloc(&plan->arena, (whole->len + ARRAY_LEN(hole)) * sizeof(*code));
+
+    assert_true(holed && code);
+    memcpy(code, hole, sizeof(hole));
+    memcpy(code + ARRAY_LEN(hole), whole->code, whole->len * sizeof(*code));
+    holed->len = (unsigned short)(whole->len + ARRAY_LEN(hole));
+    holed->code = code;
+    op->data = holed;
+}
+
+static bool is_missing(const struct op *op) {
+    return op->control == defect->control && op->kind == defect->kind &&
+           (!defect->path || strcmp(defect->path, op->path) == 0) &&
+           (!defect->number || (uint64_t)defect->number == op->a);
+}
+
+static void break_rows(struct plan *plan) {
     size_t n = 0;
 
-    for (size_t i = 0; i < plan->n_ops; i++)
-        if (plan->ops[i].control != defect->control || plan->ops[i].kind != defect->kind)
-            plan->ops[n++] = plan->ops[i];
+    for (size_t i = 0; i < plan->n_ops; i++) {
+        if (defect->kind == OP_SECCOMP && plan->ops[i].kind == OP_SECCOMP)
+            make_hole(plan, &plan->ops[i]);
+        else if (is_missing(&plan->ops[i]))
+            continue;
+        plan->ops[n++] = plan->ops[i];
+    }
     plan->n_ops = n;
 }
 
@@ -56,7 +92,7 @@ int __wrap_controls_plan(struct plan *plan, struct err *err) {
     int r = __real_controls_plan(plan, err);
     policy->controls = asked_for;
     if (r == 0 && defect && defect->kind != OP__N)
-        drop_rows(plan);
+        break_rows(plan);
     return r;
 }
 
@@ -149,12 +185,26 @@ static void a_defect_is_caught(void **state) {
 
 /* Parts of a control whose loss leaves a box that can be built. */
 static const struct defect parts[] = {
-    {CTL_PROC, "proc, but for its masks", OP_MASK, NULL, NULL},
-    {CTL_PROC, "proc, but for making it read-only", OP_TREE_ATTR, NULL, NULL},
-    {CTL_UTS, "uts, but for the name", OP_HOSTNAME, NULL, NULL},
-    {CTL_IDENTITY, "identity, but for the ids", OP_IDS, NULL, NULL},
-    {CTL_USER, "user, but for what is written to /proc/sys/user", OP_WRITE, NULL, NULL},
-    {CTL_BINDS, "binds, but for making them read-only", OP_TREE_ATTR, "FS15", "landlock"},
+    {CTL_PROC, "proc, but for its masks", .kind = OP_MASK},
+    {CTL_PROC, "proc, but for the mask of interrupts", .kind = OP_MASK, .path = "interrupts"},
+    {CTL_PROC, "proc, but for making it read-only", .kind = OP_TREE_ATTR},
+    {CTL_UTS, "uts, but for the name", .kind = OP_HOSTNAME},
+    {CTL_IDENTITY, "identity, but for the ids", .kind = OP_IDS},
+    {CTL_USER, "user, but for what is written to /proc/sys/user", .kind = OP_WRITE},
+    {CTL_BINDS, "binds, but for making them read-only", .kind = OP_TREE_ATTR, .probe = "FS15",
+     .without = "landlock"},
+    {CTL_RLIMITS, "rlimits, but for the core", .kind = OP_RLIMIT, .number = RLIMIT_CORE},
+    {CTL_RLIMITS, "rlimits, but for files", .kind = OP_RLIMIT, .number = RLIMIT_NOFILE},
+    {CTL_RLIMITS, "rlimits, but for a file's size", .kind = OP_RLIMIT, .number = RLIMIT_FSIZE},
+    {CTL_RLIMITS, "rlimits, but for queues", .kind = OP_RLIMIT, .number = RLIMIT_MSGQUEUE},
+    {CTL_RLIMITS, "rlimits, but for locked memory", .kind = OP_RLIMIT, .number = RLIMIT_MEMLOCK},
+    {CTL_RLIMITS, "rlimits, but for signals", .kind = OP_RLIMIT, .number = RLIMIT_SIGPENDING},
+    {CTL_SECCOMP, "a filter without a look at clone's flags", OP_SECCOMP, "NS1b", "user",
+     .number = SYS_clone},
+    {CTL_SECCOMP, "a filter that was told to let the memory of others be written", OP_SECCOMP,
+     "SY12", "", .number = SYS_process_vm_writev},
+    {CTL_SECCOMP, "a filter that was told to let swap be changed", OP_SECCOMP, "SY12",
+     "user identity caps", .number = SYS_swapon},
 };
 
 int main(void) {
@@ -168,7 +218,7 @@ int main(void) {
     for (int i = 0; i < CTL__N; i++) {
         const char *name = control_id_name((enum control_id)i);
 
-        all[i] = (struct defect){(enum control_id)i, name, OP__N, NULL, NULL};
+        all[i] = (struct defect){(enum control_id)i, name, .kind = OP__N};
         tests[n++] = (struct CMUnitTest){name, a_defect_is_caught, NULL, NULL, &all[i]};
     }
     for (size_t i = 0; i < ARRAY_LEN(parts); i++)

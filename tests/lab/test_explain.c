@@ -4,9 +4,11 @@
  */
 #include "live/live.h"
 
+#include <regex.h>
 #include <sched.h>
 
 #include "base/utf8.h"
+#include "lab/families.h"
 #include "lab/page.h"
 #include "lab/probe.h"
 #include "lab/texts.h"
@@ -14,7 +16,7 @@
 
 #include "base/banned.h"
 
-enum { LINES_MIN = 15, LINES_MAX = 35, LINE_COLUMNS = 118 };
+enum { LINES_MIN = 15, LINES_MAX = 35, LINE_COLUMNS = 118, ECHO_MAX = 90 };
 
 #define LAB(...)                                                                                   \
     live_program((const char *const[]){"lab", "explain" __VA_OPT__(, ) __VA_ARGS__, NULL}, -1)
@@ -168,6 +170,45 @@ static void every_static_payload_can_be_shown(void **state) {
         }
 }
 
+static void each_family_says_why_such_things_work(void **state) {
+    (void)state;
+    for (const struct probe *const *family = probe_families; *family; family++)
+        for (const struct probe *p = *family; p->id; p++) {
+            const struct lab_family *f = lab_families;
+
+            while (f->name && strcmp(f->name, p->family) != 0)
+                f++;
+            if (!f->name || !f->how || strlen(f->how) < 100 || !utf8_valid(f->how, strlen(f->how)))
+                fail_msg("%s: its family %s says too little", p->id, p->family);
+        }
+}
+
+/* A bare number tells a reader nothing, and one in the midst of a sentence is not found by who looks for it: "NAME: what
+ * happened", and where there is a CVE it is the name. */
+static void an_echo_says_which_and_what(void **state) {
+    static const char cve[] = "^CVE-(19|20)[0-9]{2}-[0-9]{4,7}: [^ ]";
+    static const char named[] = "^[A-Za-z][^:]*[^: ]: [^ ]+ [^ ].*[^ .]$";
+    regex_t is_cve, is_named;
+
+    (void)state;
+    assert_int_equal(regcomp(&is_cve, cve, REG_EXTENDED | REG_NOSUB), 0);
+    assert_int_equal(regcomp(&is_named, named, REG_EXTENDED | REG_NOSUB), 0);
+    for (const struct probe *const *family = probe_families; *family; family++)
+        for (const struct probe *p = *family; p->id; p++) {
+            if (!p->echo)
+                continue;
+            if (strlen(p->echo) > ECHO_MAX)
+                fail_msg("%s: an echo of %zu characters: %s", p->id, strlen(p->echo), p->echo);
+            if (regexec(&is_named, p->echo, 0, NULL, 0) != 0)
+                fail_msg("%s: an echo is \"NAME: words\": %s", p->id, p->echo);
+            if (strcasestr(p->echo, "CVE") && (regexec(&is_cve, p->echo, 0, NULL, 0) != 0 ||
+                                               strcasestr(p->echo + strlen("CVE"), "CVE")))
+                fail_msg("%s: of a CVE it is \"CVE-YYYY-NNNN: words\": %s", p->id, p->echo);
+        }
+    regfree(&is_cve);
+    regfree(&is_named);
+}
+
 /* ------------------------------------------------------------------ laying out */
 
 static char *laid_out(unsigned width, void (*print)(const struct page *p)) {
@@ -300,6 +341,8 @@ static void a_probe_is_shown_with_each_wall_off(void **state) {
 
     (void)state;
     assert_int_equal(o->exit_code, 0);
+    has(o->out, "Why such things work\n");
+    has(o->out, "no_new_privs closes it"); /* of the family */
     has(o->out, "HELPER(other_uid) {\n");
     has(o->out, "  - nonewprivs: executing a file never gives more rights than one has.");
     has(o->out, "\n  everything on\n      stopped; execve: unchanged\n");
@@ -412,6 +455,8 @@ int main(void) {
         cmocka_unit_test(each_control_is_where_it_is_said_to_be),
         cmocka_unit_test(no_reference_to_the_source_is_dead),
         cmocka_unit_test(every_static_payload_can_be_shown),
+        cmocka_unit_test(each_family_says_why_such_things_work),
+        cmocka_unit_test(an_echo_says_which_and_what),
         cmocka_unit_test(text_is_wrapped_as_it_was_meant),
         cmocka_unit_test(no_line_is_wider_than_asked_whatever_is_in_it),
         cmocka_unit_test(each_control_is_explained),

@@ -19,6 +19,7 @@ PACKAGE_TEST(on_the_host_it_says_what_that_means)
 PACKAGE_TEST(as_a_user_it_works_but_for_what_only_root_can_switch_off)
 PACKAGE_TEST(an_interrupt_ends_it_and_leaves_nothing)
 PACKAGE_TEST(killed_it_leaves_nothing)
+PACKAGE_TEST(killed_on_the_host_the_next_one_collects)
 PACKAGE_TEST(in_a_kernel_of_its_own)
 PACKAGE_TEST(each_difference_between_the_kernels_has_its_reason)
 PACKAGE_TEST(the_whole_matrix_is_as_it_is_written)
@@ -36,6 +37,7 @@ int main(void) {
         cmocka_unit_test(as_a_user_it_works_but_for_what_only_root_can_switch_off),
         cmocka_unit_test(an_interrupt_ends_it_and_leaves_nothing),
         cmocka_unit_test(killed_it_leaves_nothing),
+        cmocka_unit_test(killed_on_the_host_the_next_one_collects),
         cmocka_unit_test(in_a_kernel_of_its_own),
         cmocka_unit_test(each_difference_between_the_kernels_has_its_reason),
         cmocka_unit_test(the_whole_matrix_is_as_it_is_written),

@@ -6,19 +6,13 @@
  * control, with each of them off alone, and with each of them on alone. Whatever is off, the host has
  * to be the same afterwards.
  *
- * An attempt mostly waits, so two processes make them, each with mounts of its own, and the tests
- * report what those found.
+ * An attempt mostly waits, so the lab's runner makes two at a time, beginning with the first test,
+ * and the tests report what those found.
  *
  * MAYFLY_PROBE=FS1,NS3 makes these only, and says what each attempt found.
  */
 #include "live/live_box.h"
 
-#include <sched.h>
-#include <stdatomic.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-
-#include "lab/probe.h"
 #include "lab/runner.h"
 #include "policy/policy.h"
 
@@ -28,23 +22,21 @@ enum { CONTROLS_MAX = 12, PROBES_MAX = 256, TEXT_MAX = 6000, WORKERS = 2 };
 
 static const char *const verdicts[] = {"through", "stopped", "untestable"};
 
-/* Written by the process that made the attempts, read by the test. */
+/* The attempts of one probe: with everything on, with all off that is said to stop it, and of those that are said to,
+ * each off with the others on, and each on with the others off, which shows that it is a wall at all. */
 struct checks {
     const struct probe *probe;
-    atomic_bool done;
-    bool untestable;
+    const struct board_cell *on, *off, *one[CONTROLS_MAX], *rest[CONTROLS_MAX];
+    int n_pending;
     char said[TEXT_MAX], faults[TEXT_MAX];
 };
 
-struct board {
-    atomic_int next;
-    int n;
-    bool started;
-    int turns;    /* a file to lock: see take_turn() */
+static struct {
+    struct runner *runner;
     bool without; /* attempts with controls off are worth making on this host */
     struct checks checks[PROBES_MAX];
-    pid_t workers[WORKERS];
-};
+    int n;
+} all;
 
 __attribute__((format(printf, 2, 3))) static void add(char text[TEXT_MAX], const char *fmt, ...) {
     size_t n = strlen(text);
@@ -55,187 +47,131 @@ __attribute__((format(printf, 2, 3))) static void add(char text[TEXT_MAX], const
     va_end(ap);
 }
 
-static void fault(struct checks *c, const char *without, const struct finding_of *f,
-                  const char *what) {
+/* ------------------------------------------------------------------ which attempts */
+
+static const struct board_cell *ask(struct checks *c, uint64_t off) {
+    const struct board_cell *cell = runner_add(all.runner, c->probe, off);
+
+    assert_non_null(cell);
+    c->n_pending++;
+    return cell;
+}
+
+static void ask_with_some_off(struct checks *c) {
+    uint64_t said = controls_of(c->probe->stopped_by);
+    int n = 0, many = __builtin_popcountll(said);
+
+    c->off = ask(c, said | controls_of(c->probe->may_stop ? c->probe->may_stop : ""));
+    for (int i = 0; many > 1 && i < CTL__N; i++) {
+        if (!(said & BIT(i)))
+            continue;
+        assert_true(n < CONTROLS_MAX);
+        c->one[n] = ask(c, BIT(i));
+        c->rest[n++] = many > 2 ? ask(c, said & ~BIT(i)) : NULL;
+    }
+}
+
+static bool is_untestable(const struct checks *c) {
+    return c->on->cell.made && c->on->cell.finding.verdict == VERDICT_UNTESTABLE;
+}
+
+static void answered(void *data, const struct board_cell *cell) {
+    (void)data;
+    for (int i = 0; i < all.n; i++) {
+        struct checks *c = &all.checks[i];
+
+        if (c->probe != cell->probe)
+            continue;
+        c->n_pending--;
+        if (cell == c->on && all.without && !is_untestable(c) && c->probe->stopped_by[0])
+            ask_with_some_off(c);
+    }
+}
+
+/* ------------------------------------------------------------------ what they found */
+
+static void fault(struct checks *c, const struct board_cell *b, const char *what) {
+    const struct finding_of *f = &b->cell.finding;
+    char without[CONTROLS_TEXT];
+
+    controls_text(b->cell.off, without);
     add(c->faults, "\n  without [%s]: %s; %s: %s %s %s%s%s", without, what, verdicts[f->verdict],
         f->call, f->error, f->detail, f->host[0] ? "; host: " : "", f->host);
 }
 
-/* Makes it, and judges what does not depend on what is off. False: there is nothing more to judge. */
-static bool attempt(struct checks *c, const char *without, struct finding_of *f) {
-    int r = lab_attempt(c->probe, without, f);
+/* What does not depend on what is off. NULL: there is nothing more to judge. */
+static const struct finding_of *judged(struct checks *c, const struct board_cell *b) {
+    const struct finding_of *f = &b->cell.finding;
+    char without[CONTROLS_TEXT];
 
+    controls_text(b->cell.off, without);
     if (getenv("MAYFLY_PROBE"))
         add(c->said, "%s without [%s]: %s: %s %s %s%s%s\n", c->probe->id, without,
-            r < 0 ? "not made" : verdicts[f->verdict], f->call, f->error, f->detail,
+            b->cell.made ? verdicts[f->verdict] : "not made", f->call, f->error, f->detail,
             f->host[0] ? "; host: " : "", f->host);
     if (f->host[0])
-        fault(c, without, f, "the host is not the same");
-    if (r < 0)
-        fault(c, without, f, "the attempt could not be made");
-    return r == 0;
+        fault(c, b, "the host is not the same");
+    if (!b->cell.made)
+        fault(c, b, "the attempt could not be made");
+    return b->cell.made ? f : NULL;
 }
 
-static void all_on(struct checks *c) {
-    struct finding_of f;
+static void judge_on(struct checks *c) {
+    const struct finding_of *f = judged(c, c->on);
 
-    if (!attempt(c, "", &f))
+    if (!f)
         return;
-    if (f.verdict == VERDICT_UNTESTABLE) {
-        add(c->said, "SKIPPED: %s: %s\n", c->probe->id, f.detail);
-        c->untestable = true;
+    if (f->verdict == VERDICT_UNTESTABLE) {
+        add(c->said, "SKIPPED: %s: %s\n", c->probe->id, f->detail);
     } else if (c->probe->must_pass) {
-        if (f.verdict != VERDICT_THROUGH)
-            fault(c, "", &f, "it must get through");
-    } else if (f.verdict != VERDICT_STOPPED) {
-        fault(c, "", &f, "it is not stopped");
-    } else if (!lab_sees(c->probe->sees, f.error)) {
-        fault(c, "", &f, "the code should see something else");
+        if (f->verdict != VERDICT_THROUGH)
+            fault(c, c->on, "it must get through");
+    } else if (f->verdict != VERDICT_STOPPED) {
+        fault(c, c->on, "it is not stopped");
+    } else if (!lab_sees(c->probe->sees, f->error)) {
+        fault(c, c->on, "the code should see something else");
     }
 }
 
-static void all_off(struct checks *c) {
-    struct finding_of f;
-    const char *why = c->probe->why_alone;
-    char off[512];
+static void judge_off(struct checks *c) {
+    const struct finding_of *f = judged(c, c->off);
 
-    (void)snprintf(off, sizeof(off), "%s %s", c->probe->stopped_by,
-                   c->probe->may_stop ? c->probe->may_stop : "");
-    if (!attempt(c, off, &f) || f.verdict == VERDICT_THROUGH)
+    if (!f || f->verdict == VERDICT_THROUGH)
         return;
-    if (f.verdict == VERDICT_UNTESTABLE)
-        why = f.detail;
+    const char *why = f->verdict == VERDICT_UNTESTABLE ? f->detail : c->probe->why_alone;
     if (why)
-        add(c->said, "VACUOUS here: %s: %s %s %s: %s\n", c->probe->id, f.call, f.error, f.detail,
+        add(c->said, "VACUOUS here: %s: %s %s %s: %s\n", c->probe->id, f->call, f->error, f->detail,
             why);
     else
-        fault(c, off, &f, "vacuous: nothing that is said to stop it is on");
+        fault(c, c->off, "vacuous: nothing that is said to stop it is on");
 }
 
-static void must_stop(struct checks *c, const char *without, const char *what) {
-    struct finding_of f;
+static void must_stop(struct checks *c, const struct board_cell *b, const char *what) {
+    const struct finding_of *f = b ? judged(c, b) : NULL;
 
-    if (attempt(c, without, &f) && f.verdict == VERDICT_THROUGH)
-        fault(c, without, &f, what);
-}
-
-/* All words but number `skipped`. */
-static void without_one(char *out, size_t size, char list[][24], int n, int skipped) {
-    size_t len = 0;
-
-    out[0] = '\0';
-    for (int i = 0; i < n; i++)
-        if (i != skipped)
-            len += (size_t)snprintf(out + len, size - len, "%s%s", len ? " " : "", list[i]);
-}
-
-/* Each off with the others on; each on with the others off, which shows that it is a wall at all. */
-static void each_alone(struct checks *c) {
-    char list[CONTROLS_MAX][24], rest[CONTROLS_MAX * 24];
-    int n = 0;
-
-    for (const char *p = c->probe->stopped_by; *p && n < CONTROLS_MAX;) {
-        size_t len = strcspn(p, " ");
-        (void)snprintf(list[n++], sizeof(list[0]), "%.*s", (int)len, p);
-        p += len + (p[len] == ' ');
-    }
-    for (int i = 0; n > 1 && i < n; i++)
-        must_stop(c, list[i], "the others should stop it");
-    for (int i = 0; n > 2 && i < n; i++) {
-        char what[96];
-
-        without_one(rest, sizeof(rest), list, n, i);
-        (void)snprintf(what, sizeof(what), "%.23s is said to stop it, and does not alone", list[i]);
-        must_stop(c, rest, what);
-    }
-}
-
-/* A probe that has to be alone waits until no other is being made, and is then waited for. Until the next turn, or the
- * process's end. */
-static void take_turn(const struct board *b, bool alone) {
-    struct flock lock = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
-
-    (void)fcntl(b->turns, F_SETLKW, &lock);
-    lock.l_type = alone ? F_WRLCK : F_RDLCK;
-    (void)fcntl(b->turns, F_SETLKW, &lock);
-}
-
-static _Noreturn void work(struct board *b) {
-    /* cmocka catches faults, to go on with the next test; here that would be the tests once more. */
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGSYS};
-    int i;
-
-    for (size_t k = 0; k < sizeof(faults) / sizeof(faults[0]); k++)
-        (void)signal(faults[k], SIG_DFL);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    (void)runner_own_mounts();
-    mayfly_result_free(live_sh("true", NULL)); /* what only a process's first run makes */
-    while ((i = atomic_fetch_add(&b->next, 1)) < b->n) {
-        struct checks *c = &b->checks[i];
-
-        take_turn(b, c->probe->alone);
-        all_on(c);
-        if (b->without && !c->untestable && c->probe->stopped_by[0]) {
-            all_off(c);
-            each_alone(c);
-        }
-        atomic_store(&c->done, true);
-    }
-    _exit(0);
-}
-
-/* One that died has not done what it took. */
-static bool some_work(struct board *b) {
-    bool some = false;
-
-    for (int i = 0; i < WORKERS; i++) {
-        if (b->workers[i] > 0 && waitpid(b->workers[i], NULL, WNOHANG) == 0)
-            some = true;
-        else
-            b->workers[i] = 0;
-    }
-    return some;
-}
-
-static struct board *board_of(const struct checks *c) {
-    static struct board *board; /* set once, by main() with NULL, before the tests */
-
-    if (!c)
-        board =
-            mmap(NULL, sizeof(*board), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    return board;
-}
-
-static void start_work(struct board *b) {
-    b->started = true;
-    for (int i = 0; i < WORKERS; i++) {
-        pid_t pid = fork(); /* not into the board: both would write it */
-
-        assert_true(pid >= 0);
-        if (pid == 0)
-            work(b);
-        b->workers[i] = pid;
-    }
+    if (f && f->verdict == VERDICT_THROUGH)
+        fault(c, b, what);
 }
 
 static void a_probe(void **state) {
     struct checks *c = *state;
-    struct board *b = board_of(c);
+    struct err err = {0};
 
-    if (!b->started)
-        start_work(b);
-    while (!atomic_load(&c->done)) {
-        bool some = some_work(b);
-
-        if (!some && !atomic_load(&c->done))
-            fail_msg("%s: the process that made the attempts died", c->probe->id);
-        live_sleep_ms(2);
+    while (c->n_pending > 0)
+        if (runner_turn(all.runner, 1000, -1, answered, NULL, &err) < 0)
+            fail_msg("%s", err.message);
+    judge_on(c);
+    if (c->off)
+        judge_off(c);
+    for (int i = 0; i < CONTROLS_MAX; i++) {
+        must_stop(c, c->one[i], "the others should stop it");
+        must_stop(c, c->rest[i], "the one of them that is on should stop it alone");
     }
     if (c->said[0])
         print_message("%s", c->said);
     if (c->faults[0])
         fail_msg("%s, %s:%s", c->probe->id, c->probe->title, c->faults);
-    if (c->untestable)
+    if (is_untestable(c))
         skip();
 }
 
@@ -352,14 +288,14 @@ static void the_table_is_sound(void **state) {
 int main(void) {
     static struct CMUnitTest tests[PROBES_MAX + 8];
     const char *list = selection();
-    struct board *b = board_of(NULL);
+    struct err err = {0};
     size_t n = 0;
 
-    if (b == MAP_FAILED || (b->turns = memfd_create("turns", MFD_CLOEXEC)) < 0)
+    if (runner_new(WORKERS, &all.runner, &err) < 0)
         return 1;
     if (live_slow() <= 1) /* that many in IM5, which otherwise is content with a sample */
         (void)setenv("MAYFLY_LAB_RACES", "100000", 0);
-    b->without = geteuid() == 0 && live_slow() <= 1;
+    all.without = geteuid() == 0 && live_slow() <= 1;
     if (!getenv("MAYFLY_PROBE")) {
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(the_table_is_sound);
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_box_can_be_built_without_each_control);
@@ -367,11 +303,15 @@ int main(void) {
         tests[n++] = (struct CMUnitTest)cmocka_unit_test(a_process_that_was_left_is_seen);
     }
     for (const struct probe *const *family = probe_families; *family; family++)
-        for (const struct probe *p = *family; p->id && b->n < PROBES_MAX; p++) {
+        for (const struct probe *p = *family; p->id && all.n < PROBES_MAX; p++) {
             if (!chosen(list, p->id))
                 continue;
-            b->checks[b->n].probe = p;
-            tests[n++] = (struct CMUnitTest){p->id, a_probe, NULL, NULL, &b->checks[b->n++]};
+            struct checks *c = &all.checks[all.n++];
+            c->probe = p;
+            c->on = ask(c, 0);
+            tests[n++] = (struct CMUnitTest){p->id, a_probe, NULL, NULL, c};
         }
-    return _cmocka_run_group_tests("probes", tests, n, live_first_run, NULL);
+    int failed = _cmocka_run_group_tests("probes", tests, n, live_first_run, NULL);
+    runner_free(all.runner);
+    return failed;
 }

@@ -106,7 +106,7 @@ the_flags_of_lab_are_in_mayfly_1_and_completed() {
 
 every_field_of_the_labs_json_is_in_mayfly_lab_5() {
     local field
-    MAYFLY_ROOTFS=$ROOTFS "$B/mayfly" lab --probe SK1 --control net --lacks seccomp --no-price --quiet --json "$T/lab.json" >/dev/null
+    MAYFLY_ROOTFS=$ROOTFS "$B/mayfly" lab --probe SK1 --lacks seccomp --no-price --quiet --json "$T/lab.json" >/dev/null
     python3 -c '
 import json, sys
 def keys(o, free):

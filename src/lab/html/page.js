@@ -92,6 +92,11 @@
     history.replaceState(null, '', '#' + place.map(encodeURIComponent).join('/'));
   }
 
+  const setTitle = set => set.off ? `Without ${set.off.join(', ')}` : `Only ${(set.on || []).join(', ')}`;
+  /* Where the control was on, in company, and it got through. */
+  const passed = (p, name) => (p.cells.sets || []).filter(set => set.result === 'through' &&
+    (set.off ? !set.off.includes(name) : (set.on || []).includes(name)));
+
   function showCell(p, name) {
     const cells = p.cells, is = word(p, name);
     show([p.id, name], `${p.id} × ${name}`, p.title,
@@ -100,6 +105,7 @@
         ['Everything on', attempt(cells.allOn)],
         [`Without ${name}`, attempt(own(cells.without, name))],
         [`${name} alone`, attempt(own(cells.only, name))],
+        ...(is === 'stopped_alone' ? passed(p, name).map(set => [setTitle(set), attempt(set)]) : []),
         ['Everything off', attempt(cells.allOff)],
       ]),
       facts([['Stopped by', sets(p)], ['Redundancy', redundancy(p)], [`What ${name} is`, controls.get(name).summary]]),
@@ -109,14 +115,13 @@
   function showProbe(p) {
     const cells = p.cells, peers = lab.peers || [];
     const tried = lab.controls.map(c => c.name).filter(name => own(cells.without, name) || own(cells.only, name));
-    const title = set => set.off ? `Without ${set.off.join(', ')}` : `Only ${(set.on || []).join(', ')}`;
     show([p.id], `${p.id} · ${p.family}`, p.title,
       el('p', {class: 'verdict'}, verdicts[p.verdict], ' ', p.why),
       facts([['Echoes', p.echo], ['Expected', p.expected.join(', ')], ['Seen inside', p.sees.join(' or ')],
         ['Smallest sets', sets(p)], ['Redundancy', redundancy(p)]]),
       el('h3', {}, 'All or nothing'),
       table(null, [['Everything on', attempt(cells.allOn)], ['Everything off', attempt(cells.allOff)],
-        ...(cells.sets || []).map(set => [title(set), attempt(set)])]),
+        ...(cells.sets || []).map(set => [setTitle(set), attempt(set)])]),
       peers.length > 0 && [el('h3', {}, 'In others'),
         table(null, peers.map(peer => [peer.name, attempt(own(peer.cells, p.id))]))],
       tried.length > 0 && [el('h3', {}, 'Control by control'), table(['Control', 'Without it', 'It alone'],
