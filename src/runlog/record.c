@@ -84,6 +84,16 @@ static json_t *digest_text(const void *data, size_t len) {
     return json_string(text);
 }
 
+int runlog_file(json_t *list, const char *name, const void *data, size_t len) {
+    json_t *file = json_object();
+    bool failed = !file;
+
+    put(file, "name", json_string(name), &failed);
+    put(file, "bytes", json_integer((json_int_t)len), &failed);
+    put(file, "digest", digest_text(data, len), &failed);
+    return json_array_append_new(list, file) < 0 || failed ? -ENOMEM : 0;
+}
+
 static json_t *code_object(const struct runlog_run *run, enum runlog_code code) {
     json_t *o = json_object();
     bool failed = !o;
@@ -137,6 +147,8 @@ static void put_code(json_t *o, const struct runlog_run *run, enum runlog_code c
         return;
     if (run->code)
         put(o, "code", code_object(run, code), failed);
+    if (run->files)
+        put(o, "files", json_loads(run->files, 0, NULL), failed);
     if (!run->command)
         return;
     if (code == RUNLOG_FULL)

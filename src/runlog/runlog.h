@@ -37,7 +37,9 @@ struct runlog_run {
     const void *code;      /* NULL: there was none */
     size_t code_len;
     const char *const *command; /* NULL: there was none; logged as the code is */
-    const char *policy;         /* mayfly_policy_print's; NULL: it did not come to that */
+    /* What was handed in beside the code, which may be code as well: runlog_file()'s list, as JSON. NULL: nothing. */
+    const char *files;
+    const char *policy; /* mayfly_policy_print's; NULL: it did not come to that */
     const char *
         facts; /* the result as JSON, of which the log takes its part; NULL: nobody lived to tell */
 };
@@ -48,6 +50,9 @@ int runlog_open(const struct runlog_options *options, struct runlog **ret, struc
 void runlog_close(struct runlog *log); /* accepts NULL */
 /* Appends. `note`, if it is not NULL, gets one line for the operator where something was found and mended, else "". */
 int runlog_write(struct runlog *log, const struct runlog_run *run, char note[256], struct err *err);
+
+/* Adds a file to such a list: its name, its size and its SHA-256. 0 or -ENOMEM. */
+int runlog_file(json_t *list, const char *name, const void *data, size_t len);
 
 bool runlog_parse_code(const char *word, enum runlog_code *ret);
 /* Takes --log (whose value "" is the usual file), --log-code, --log-size or --log-keep, of `len` bytes; the value is

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/base64.h"
+#include "runlog/runlog.h"
 #include "tool/answer.h"
 #include "tool/word.h"
 
@@ -63,7 +64,7 @@ static const char *without_flag(const char *message) {
 }
 
 static bool add(const char *tool, size_t i, const json_t *file, mayfly_policy *policy,
-                struct tool_answer *answer) {
+                json_t *logged, struct tool_answer *answer) {
     const json_t *name = json_object_get(file, "name");
     const char *strange = stranger(file), *data = "";
     _cleanup_buf_ struct buf decoded = {0};
@@ -82,6 +83,8 @@ static bool add(const char *tool, size_t i, const json_t *file, mayfly_policy *p
     int r = take_bytes(file, &decoded, &data, &len);
     if (r == 0)
         r = mayfly_policy_file(policy, json_string_value(name), data, len, &error);
+    if (r == 0)
+        r = runlog_file(logged, json_string_value(name), data, len);
     if (r == -EBADMSG)
         answer_mistake(answer,
                        "%s: \"files\"[%zu]: \"base64\" is no base64: letters, digits, + and / "
@@ -98,10 +101,12 @@ static bool add(const char *tool, size_t i, const json_t *file, mayfly_policy *p
     return r == 0;
 }
 
-bool files_in_add(const char *tool, const json_t *list, mayfly_policy *policy,
+bool files_in_add(const char *tool, const json_t *list, mayfly_policy *policy, char **ret_logged,
                   struct tool_answer *answer) {
+    json_t *logged;
     size_t i;
     const json_t *file;
+    bool good = true;
 
     if (!list || json_is_null(list))
         return true;
@@ -113,6 +118,13 @@ bool files_in_add(const char *tool, const json_t *list, mayfly_policy *policy,
             tool, MAX_FILES);
         return false;
     }
-    json_array_foreach(list, i, file) if (!add(tool, i, file, policy, answer)) return false;
-    return true;
+    if (json_array_size(list) == 0)
+        return true;
+    logged = json_array();
+    json_array_foreach(list, i, file) { good = good && add(tool, i, file, policy, logged, answer); }
+    *ret_logged = good ? json_dumps(logged, JSON_COMPACT) : NULL;
+    json_decref(logged);
+    if (good && !*ret_logged)
+        answer_mistake(answer, "%s: \"files\": out of memory", tool);
+    return good && *ret_logged;
 }

@@ -9,8 +9,9 @@
 
 /* The argument's schema; NULL when memory is out. */
 json_t *files_in_schema(void);
-/* `list` NULL: there are none. False: the answer says, for the model, what is wrong with which. */
-bool files_in_add(const char *tool, const json_t *list, mayfly_policy *policy,
+/* `list` NULL: there are none. False: the answer says, for the model, what is wrong with which. *ret_logged: what the log
+ * says of them, the caller's to free; NULL where there are none. */
+bool files_in_add(const char *tool, const json_t *list, mayfly_policy *policy, char **ret_logged,
                   struct tool_answer *answer);
 
 #endif

@@ -175,6 +175,7 @@ struct asked {
     size_t code_len, stdin_len;
     const char *words[MAX_WORDS + 1]; /* of a command; ends with NULL */
     const json_t *files;
+    const char *files_logged; /* NULL: there are none, or not yet */
     uint64_t timeout_ms;
 };
 
@@ -350,7 +351,8 @@ static void execute(struct toolbox *t, mayfly_policy *policy, const struct asked
     const struct runlog_run entry = {.source = t->options.source,
                                      .code = a->code,
                                      .code_len = a->code_len,
-                                     .command = a->code ? NULL : a->words};
+                                     .command = a->code ? NULL : a->words,
+                                     .files = a->files_logged};
     struct mayfly_error error = {0}, unlogged = {0};
     mayfly_result *result = NULL;
     struct call_log log;
@@ -377,11 +379,16 @@ static void call(struct toolbox *t, const char *tool, const struct asked *a,
                  const struct tool_run *run_, struct tool_answer *ret) {
     struct mayfly_error error = {0};
     mayfly_policy *policy = NULL;
+    char *logged _cleanup_free_ = NULL;
 
     if (make_wanted(t, a, &policy, &error) < 0)
         fail(run_, &error, ret);
-    else if (files_in_add(tool, a->files, policy, ret))
-        execute(t, policy, a, run_, ret);
+    else if (files_in_add(tool, a->files, policy, &logged, ret)) {
+        struct asked with = *a;
+
+        with.files_logged = logged;
+        execute(t, policy, &with, run_, ret);
+    }
     mayfly_policy_free(policy);
 }
 

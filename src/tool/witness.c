@@ -29,11 +29,11 @@ struct witness {
     pid_t pid;
 };
 
-/* Before each run's texts: its code, its policy, its words; each but the code with a NUL. */
+/* Before each run's texts: its code, its policy, its files, its words; each but the code with a NUL. */
 struct head {
     uint64_t ticket;
     struct timespec start;
-    uint64_t code_len, policy_len, words_len; /* with their NULs; 0: there is none */
+    uint64_t code_len, policy_len, files_len, words_len; /* with their NULs; 0: there is none */
     uint32_t n_words;
     bool ends, has_code; /* `ends`: this is witness_end */
     char source[16];
@@ -63,7 +63,7 @@ static bool hear(int fd, struct open_run **list) {
             }
         return true;
     }
-    size_t len = (size_t)(head.code_len + head.policy_len + head.words_len);
+    size_t len = (size_t)(head.code_len + head.policy_len + head.files_len + head.words_len);
     struct open_run *run = malloc(sizeof(*run) + len + 1);
     if (!run)
         return false; /* the teller gets EPIPE, and executes nothing more */
@@ -76,7 +76,8 @@ static bool hear(int fd, struct open_run **list) {
 }
 
 static int log_lost(struct runlog *log, const struct open_run *o) {
-    const char *policy = o->text + o->head.code_len, *word = policy + o->head.policy_len;
+    const char *policy = o->text + o->head.code_len, *files = policy + o->head.policy_len,
+               *word = files + o->head.files_len;
     const char **words = calloc((size_t)o->head.n_words + 1, sizeof(*words));
     char note[256];
 
@@ -91,6 +92,7 @@ static int log_lost(struct runlog *log, const struct open_run *o) {
                                    .code = o->head.has_code ? o->text : NULL,
                                    .code_len = (size_t)o->head.code_len,
                                    .command = o->head.n_words ? words : NULL,
+                                   .files = o->head.files_len ? files : NULL,
                                    .policy = o->head.policy_len ? policy : NULL};
     struct err err = {0};
     int r = runlog_write(log, &run, note, &err);
@@ -192,6 +194,10 @@ int witness_begin(struct witness *w, const struct runlog_run *run, uint64_t *ret
     if (run->policy) {
         head.policy_len = strlen(run->policy) + 1;
         buf_add(&text, run->policy, head.policy_len);
+    }
+    if (run->files) {
+        head.files_len = strlen(run->files) + 1;
+        buf_add(&text, run->files, head.files_len);
     }
     for (; run->command && run->command[head.n_words]; head.n_words++) {
         size_t len = strlen(run->command[head.n_words]) + 1;

@@ -92,16 +92,55 @@ static void every_execution_is_a_line_and_what_ran_nothing_is_none(void **state)
     talk_end(&t);
 }
 
+/* What is executed can come by a file as well. */
+#define HIDDEN "[{\"name\":\"a/b.py\",\"text\":\"print('hidden')\"}]"
+
+static void has_hidden(const json_t *line) {
+    const json_t *file = json_array_get(json_object_get(line, "files"), 0);
+
+    assert_string_equal(json_string_value(json_object_get(file, "name")), "a/b.py");
+    assert_int_equal(json_integer_value(json_object_get(file, "bytes")), 15);
+    assert_string_equal(json_string_value(json_object_get(file, "digest")),
+                        "sha256:6220d4eabc9c6272cc6d4491b0b91a49d9ae3179e49f878ede76d6564c39110c");
+}
+
+static void files_that_were_handed_in_are_in_the_line(void **state) {
+    const char *flags[] = {"--allow-run", place.flag, NULL};
+    struct talk t = talk_begin(flags);
+
+    (void)state;
+    talk_call(&t, "1", "run_python",
+              "{\"code\":\"exec(open('/in/a/b.py').read())\",\"files\":" HIDDEN "}", "");
+    json_t *m = talk_answer(&t, "1");
+    assert_string_equal(
+        json_string_value(json_object_get(at(m, "result", "structuredContent"), "stdout")),
+        "hidden\n");
+    json_decref(m);
+    talk_call(&t, "2", "run_command",
+              "{\"command\":[\"python3\",\"/in/a/b.py\"],\"files\":" HIDDEN "}", "");
+    json_decref(talk_answer(&t, "2"));
+    talk_call(&t, "3", "run_python", "{\"code\":\"1\",\"files\":[]}", "");
+    json_decref(talk_answer(&t, "3"));
+    json_t *list = records(place.flag);
+    assert_int_equal(json_array_size(list), 3);
+    has_hidden(json_array_get(list, 0));
+    has_hidden(json_array_get(list, 1));
+    assert_null(json_object_get(json_array_get(list, 2), "files"));
+    json_decref(list);
+    talk_end(&t);
+}
+
 static void what_the_log_has_of_the_code_is_the_operators_choice(void **state) {
     const char *flags[] = {place.flag, "--log-code", "none", NULL};
     struct talk t = talk_begin(flags);
 
     (void)state;
-    talk_call(&t, "1", "run_python", "{\"code\":\"print('private')\"}", "");
+    talk_call(&t, "1", "run_python", "{\"code\":\"print('private')\",\"files\":" HIDDEN "}", "");
     json_decref(talk_answer(&t, "1"));
     json_t *list = records(place.flag);
     assert_int_equal(json_array_size(list), 1);
     assert_null(json_object_get(json_array_get(list, 0), "code"));
+    assert_null(json_object_get(json_array_get(list, 0), "files"));
     json_decref(list);
     talk_end(&t);
 }
@@ -134,11 +173,14 @@ static void what_was_under_way_when_the_server_was_killed_is_logged_as_lost(void
     struct talk t = talk_begin(flags);
 
     (void)state;
-    talk_call(&t, "1", "run_python", "{\"code\":\"print(1)\"}", "");
+    talk_call(&t, "1", "run_python", "{\"code\":\"print(1)\",\"files\":" HIDDEN "}", "");
     json_decref(talk_answer(&t, "1"));
-    talk_call(&t, "2", "run_command", "{\"command\":[\"sleep\",\"47.25\"]}", "");
+    talk_call(&t, "2", "run_command", "{\"command\":[\"sleep\",\"47.25\"],\"files\":" HIDDEN "}",
+              "");
     talk_call(&t, "3", "run_python",
-              "{\"code\":\"import subprocess as s; s.run(['sleep', '48.25'])\"}", "");
+              "{\"code\":\"import subprocess as s; s.run(['sleep', '48.25'])\",\"files\":" HIDDEN
+              "}",
+              "");
     await_process("sleep 47.25", true, 5000);
     await_process("sleep 48.25", true, 5000);
     assert_int_equal(kill(t.pid, SIGKILL), 0);
@@ -157,10 +199,10 @@ static void what_was_under_way_when_the_server_was_killed_is_logged_as_lost(void
         assert_string_equal(text_at(list, i, "outcome"), "lost");
         assert_string_equal(text_at(list, i, "policy"), text_at(list, 0, "policy"));
         assert_string_equal(text_at(list, i, "source"), "mcp");
+        has_hidden(json_array_get(list, i));
     }
     char *all = json_dumps(list, 0);
     assert_has(all, "\"sleep\", \"47.25\"");
-    assert_has(all, "s.run(['sleep', '48.25'])");
     free(all);
     json_decref(list);
 }
@@ -393,6 +435,7 @@ int main(void) {
         IN_A_PLACE(every_execution_is_a_line_and_what_ran_nothing_is_none),
         IN_A_PLACE(what_the_log_has_of_the_code_is_the_operators_choice),
         IN_A_PLACE(a_cancelled_call_and_one_of_a_client_that_is_gone_are_logged),
+        IN_A_PLACE(files_that_were_handed_in_are_in_the_line),
         IN_A_PLACE(what_was_under_way_when_the_server_was_killed_is_logged_as_lost),
         IN_A_PLACE(calls_at_once_are_each_a_line),
         IN_A_PLACE(the_journal_gets_them_where_the_operator_wants_it),
