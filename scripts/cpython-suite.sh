@@ -6,6 +6,7 @@
 # so that neither the network nor what a test leaves behind can differ; all that is left to differ
 # is the box. Both sides get the same generous limits of time, and every module a fresh place.
 #
+# tests/live/cpython/driver.py leaves a few cases out on both sides, with the reason;
 # tests/live/cpython/differences.txt has the reviewed differences, each with its reason. Any other
 # is a failure; one that did not show up is reported, and a failure with --strict.
 #

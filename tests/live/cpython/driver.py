@@ -14,6 +14,9 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ElementTree
 
+# Cases that are run on neither side. UDP-Lite: the box's filter refuses it, and the threads of these tests die of that in a
+# way that takes regrtest's own stderr along, and with it the report on all others.
+LEFT_OUT = {"test_socket": ["*UDPLITE*"]}
 RESOURCES = "subprocess"  # what else regrtest offers needs a network, a display or many minutes
 
 
@@ -46,7 +49,8 @@ def run(module, seconds):
         with tempfile.TemporaryFile() as output:
             child = subprocess.Popen(
                 [sys.executable, "-m", "test", "-u", RESOURCES, "--junit-xml", report,
-                 "--tempdir", place, module],
+                 "--tempdir", place, *(f"--ignore={case}" for case in LEFT_OUT.get(module, ())),
+                 module],
                 stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=place,
                 start_new_session=True)
             try:
