@@ -116,8 +116,8 @@ test: ## build all and run every test, on every kind of host that this machine c
 unit golden fault live images mcp agent lab hosts: tests rootfs ## one suite of the tests
 	@scripts/test.sh $@
 
-bench: $(B)/bench $(B)/mayfly rootfs ## what a run costs, beside the bare program and every peer installed; BENCH='--rounds 500 --json FILE'
-	@MAYFLY_BIN=$(abspath $(B)/mayfly) MAYFLY_ROOTFS=$(abspath build/rootfs) $(B)/bench $(BENCH)
+bench: $(B)/bench $(B)/floor $(B)/mayfly rootfs ## what a run costs, beside the bare program and every peer installed; BENCH='--rounds 500 --json FILE'
+	@MAYFLY_BIN=$(abspath $(B)/mayfly) MAYFLY_FLOOR=$(abspath $(B)/floor) MAYFLY_ROOTFS=$(abspath build/rootfs) $(B)/bench $(BENCH)
 
 bench-images: $(B)/mayfly $(HELPERS) rootfs ## getting an image, beside skopeo + umoci and podman where they are installed; BENCH='--rounds 15 --json FILE'
 	@scripts/deps.sh build test
@@ -342,6 +342,11 @@ tests: $(TESTS) $(B)/mayfly $(B)/mayfly-without $(HELPERS)
 
 $(B)/bench: $(B)/obj/tests/bench/bench.o $(call obj,src/lab/rows.c) $(B)/libmayfly_test.a
 	$(call says,LINK) $(CC) $(PIE) $(ALL_LDFLAGS) -o $@ $^ $(LIBS)
+
+# Of one file, and static, with the library that the program has.
+$(B)/floor: tests/bench/floor.c $(B)/flags
+	@mkdir -p $(@D)
+	$(call says,LINK) $(CC) -std=gnu17 -D_GNU_SOURCE -O2 $(if $(filter musl,$(LIBC)),$(filter-out -include src/libc/musl.h,$(MUSL_CFLAGS))) -static -o $@ $<
 
 $(LAB_FIELDS): src/policy/policy_fields.c $(B)/flags
 	@mkdir -p $(@D)

@@ -10,7 +10,7 @@
  * A peer gets its nearest equal isolation; what it then lacks beside mayfly is said in its row. One
  * that is not installed is left out; one that does not run here is named with its own words.
  *
- *   bench [--rounds N] [--idle MS] [--json FILE] [--rows-only]     MAYFLY_BIN, MAYFLY_ROOTFS
+ *   bench [--rounds N] [--idle MS] [--json FILE] [--rows-only]     MAYFLY_BIN, MAYFLY_FLOOR, MAYFLY_ROOTFS
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -38,7 +38,7 @@ struct peer {
     const char *name;
     const char *program; /* found in PATH; NULL: mayfly itself, or bare */
     const char *lacks;
-    /* {R} the rootfs, {B} a bundle's directory, {N} a name that is new each time, {C} the command's arguments */
+    /* {R} the rootfs, {M} mayfly, {F} floor.c's program, {B} a bundle's directory, {N} a name that is new each time, {C} the command's arguments */
     const char *const *argv;
 };
 
@@ -50,6 +50,9 @@ static const struct peer peers[] = {
      ARGS("{M}", "run", "--rootfs", "{R}", "{C}")},
     {"mayfly --attest", NULL, "nothing; every control is read back before the run",
      ARGS("{M}", "run", "--attest", "--rootfs", "{R}", "{C}")},
+    {"kernel alone", NULL,
+     "Landlock, policy, deadline, captured output, result: the calls alone (floor.c)",
+     ARGS("{F}", "{R}", "{C}")},
     {"bubblewrap", "bwrap", "limits, seccomp, Landlock, noexec /tmp, deadline, captured output",
      ARGS("bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
           "--ro-bind", "{R}", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "{C}")},
@@ -102,7 +105,7 @@ struct session {
     size_t n;
 };
 
-static const char *mayfly, *rootfs;
+static const char *mayfly, *kernels_part, *rootfs;
 static char bundle[PATH_MAX];
 
 static _Noreturn void die(const char *what) {
@@ -168,6 +171,7 @@ static void fill_argv(struct candidate *c, const struct workload *w) {
             c->name_at = n;
         c->argv[n++] = keep(strcmp(*a, "{R}") == 0   ? rootfs
                             : strcmp(*a, "{M}") == 0 ? mayfly
+                            : strcmp(*a, "{F}") == 0 ? kernels_part
                             : strcmp(*a, "{B}") == 0 ? bundle
                                                      : *a);
     }
@@ -480,6 +484,7 @@ int main(int argc, char **argv) {
         return 2;
     }
     mayfly = needed("MAYFLY_BIN");
+    kernels_part = needed("MAYFLY_FLOOR");
     rootfs = needed("MAYFLY_ROOTFS");
     (void)snprintf(bundle, sizeof(bundle), "/tmp/mayfly-bench-XXXXXX");
     if (!mkdtemp(bundle))
