@@ -316,15 +316,6 @@ static void list_all(const struct page *p) {
     }
 }
 
-/* Nobody wants to hold shift for the id of a probe. */
-static const struct probe *find_probe(const char *id) {
-    for (const struct probe *const *family = probe_families; *family; family++)
-        for (const struct probe *probe = *family; probe->id; probe++)
-            if (strcasecmp(probe->id, id) == 0)
-                return probe;
-    return NULL;
-}
-
 /* ------------------------------------------------------------------ the command */
 
 struct request {
@@ -385,7 +376,7 @@ static int take_words(struct request *rq, int argc, char **argv, struct err *err
     if (r == 0 && strcmp(rq->where, "box") != 0 && strcmp(rq->where, "host") != 0)
         r = err_set(err, ERR_USAGE, -EINVAL, "", NULL, "--where: \"%.40s\" is neither box nor host",
                     rq->where);
-    if (r == 0 && rq->word && !control_title(rq->word) && !find_probe(rq->word))
+    if (r == 0 && rq->word && !control_title(rq->word) && !probe_find(rq->word))
         r = err_set(err, ERR_USAGE, -EINVAL, "", "mayfly lab explain lists them",
                     "%.40s: is neither a control nor a probe", rq->word);
     return r;
@@ -415,7 +406,7 @@ static int find_place(struct request *rq, struct err *err) {
 }
 
 static int explain(struct request *rq, struct err *err) {
-    const struct probe *probe = rq->word ? find_probe(rq->word) : NULL;
+    const struct probe *probe = rq->word ? probe_find(rq->word) : NULL;
     struct page page;
 
     page_init(&page, stdout);

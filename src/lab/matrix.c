@@ -226,16 +226,21 @@ static int close_whole(FILE *f, int r, const char *path, struct err *err) {
     return r == 0 && bad ? err_errno(err, ERR_SETUP, code, "", NULL, "%.300s", path) : r;
 }
 
+static int show_and_close(FILE *f, const char *path, show_fn *show, const json_t *lab,
+                          struct err *err) {
+    int r = close_whole(f, show(lab, f, err), path, err);
+
+    if (fclose(f) != 0 && r == 0)
+        r = err_errno(err, ERR_SETUP, -errno, "", NULL, "%.300s", path);
+    return r;
+}
+
 /* A device, a pipe, or by a link: what is there stays, and is written to. */
 static int show_in_place(const char *path, show_fn *show, const json_t *lab, struct err *err) {
     FILE *f = fopen(path, "we");
 
-    if (!f)
-        return err_errno(err, ERR_SETUP, -errno, "", NULL, "%.300s", path);
-    int r = close_whole(f, show(lab, f, err), path, err);
-    if (fclose(f) != 0 && r == 0)
-        r = err_errno(err, ERR_SETUP, -errno, "", NULL, "%.300s", path);
-    return r;
+    return f ? show_and_close(f, path, show, lab, err)
+             : err_errno(err, ERR_SETUP, -errno, "", NULL, "%.300s", path);
 }
 
 /* A file is there whole or not at all. */
@@ -258,9 +263,7 @@ static int show_in(const char *path, show_fn *show, const json_t *lab, struct er
     mode_t mask = umask(0);
     (void)umask(mask);
     (void)fchmod(fd, 0666 & ~mask);
-    int r = close_whole(f, show(lab, f, err), path, err);
-    if (fclose(f) != 0 && r == 0)
-        r = err_errno(err, ERR_SETUP, -errno, "", NULL, "%.300s", path);
+    int r = show_and_close(f, path, show, lab, err);
     if (r == 0 && rename(tmp, path) < 0)
         r = err_errno(err, ERR_SETUP, -errno, "", NULL, "%.300s", path);
     if (r < 0)

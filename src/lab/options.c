@@ -260,10 +260,10 @@ static int parse_one(struct options *o, int argc, char **argv, int *i, struct er
 }
 
 /* What would be passed over in silence. */
-static int find_contradiction(const struct options *o, bool placed, struct err *err) {
+static int find_contradiction(const struct options *o, struct err *err) {
     const struct question *q = &o->question;
 
-    if (o->from && (q->n_probes || q->controls || q->lacking || q->peers || q->jobs || placed))
+    if (o->from && (q->n_probes || q->controls || q->lacking || q->peers || q->jobs || q->where))
         return usage(err, "--from",
                      "it shows what was found, and no probe, control, peer or place "
                      "can be chosen any more");
@@ -292,7 +292,7 @@ int options_parse(struct options *o, int argc, char **argv, struct err *err) {
     for (int i = 1; r == 0 && i < argc && !o->help; i++)
         r = parse_one(o, argc, argv, &i, err);
     if (r == 0 && !o->help)
-        r = find_contradiction(o, o->question.where != NULL, err);
+        r = find_contradiction(o, err);
     if (!o->question.where)
         o->question.where = "box";
     if (r == 0)

@@ -175,7 +175,6 @@ struct asked {
     size_t code_len, stdin_len;
     const char *words[MAX_WORDS + 1]; /* of a command; ends with NULL */
     const json_t *files;
-    const char *files_logged; /* NULL: there are none, or not yet */
     uint64_t timeout_ms;
 };
 
@@ -345,14 +344,14 @@ static void answer(const mayfly_result *result, const struct mayfly_error *error
     }
 }
 
-/* One box, with its line in the log: where that cannot be written there is none. */
+/* One box, with its line in the log, which has `files`: where that cannot be written there is none. */
 static void execute(struct toolbox *t, mayfly_policy *policy, const struct asked *a,
-                    const struct tool_run *run_, struct tool_answer *ret) {
+                    const char *files, const struct tool_run *run_, struct tool_answer *ret) {
     const struct runlog_run entry = {.source = t->options.source,
                                      .code = a->code,
                                      .code_len = a->code_len,
                                      .command = a->code ? NULL : a->words,
-                                     .files = a->files_logged};
+                                     .files = files};
     struct mayfly_error error = {0}, unlogged = {0};
     mayfly_result *result = NULL;
     struct call_log log;
@@ -379,16 +378,12 @@ static void call(struct toolbox *t, const char *tool, const struct asked *a,
                  const struct tool_run *run_, struct tool_answer *ret) {
     struct mayfly_error error = {0};
     mayfly_policy *policy = NULL;
-    char *logged _cleanup_free_ = NULL;
+    char *files _cleanup_free_ = NULL; /* as the log has them */
 
     if (make_wanted(t, a, &policy, &error) < 0)
         fail(run_, &error, ret);
-    else if (files_in_add(tool, a->files, policy, &logged, ret)) {
-        struct asked with = *a;
-
-        with.files_logged = logged;
-        execute(t, policy, &with, run_, ret);
-    }
+    else if (files_in_add(tool, a->files, policy, &files, ret))
+        execute(t, policy, a, files, run_, ret);
     mayfly_policy_free(policy);
 }
 

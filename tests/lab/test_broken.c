@@ -108,30 +108,19 @@ static const char *find(const struct probe *p, const char *without, const struct
 }
 
 /* All that stops the probe but this control, which may be none of it. */
-static void others(const struct probe *p, const char *control, char *out, size_t size) {
-    const char *const lists[] = {p->stopped_by, p->may_stop ? p->may_stop : ""};
-    size_t len = 0;
-
-    out[0] = '\0';
-    for (size_t i = 0; i < 2; i++)
-        for (const char *word = lists[i]; *word;) {
-            size_t n = strcspn(word, " ");
-            char name[24];
-
-            (void)snprintf(name, sizeof(name), "%.*s", (int)n, word);
-            if (strcmp(name, control) != 0)
-                len += (size_t)snprintf(out + len, size - len, "%s%s", len ? " " : "", name);
-            word += n + (word[n] == ' ');
-        }
+static void others(const struct probe *p, enum control_id control, char ret[CONTROLS_TEXT]) {
+    controls_text((controls_of(p->stopped_by) | controls_of(p->may_stop ? p->may_stop : "")) &
+                      ~BIT(control),
+                  ret);
 }
 
 static bool catches(const struct probe *p, const struct defect *d) {
-    char without[512];
+    char without[CONTROLS_TEXT];
 
     if (d->without)
         (void)snprintf(without, sizeof(without), "%s", d->without);
     else
-        others(p, control_id_name(d->control), without, sizeof(without));
+        others(p, d->control, without);
     const char *whole = find(p, without, NULL);
     if (strcmp(whole, p->must_pass ? "through" : "stopped") != 0)
         return false;

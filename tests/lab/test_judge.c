@@ -56,6 +56,12 @@ static void study(struct world *w, const struct probe *p, uint64_t can) {
             ask(w, off[i]);
 }
 
+static void judge(struct world *w, const struct probe *probe, uint64_t can, struct judgement *ret,
+                  struct buf *faults) {
+    study(w, probe, can);
+    lab_judge(&w->tried, ret, faults);
+}
+
 static const struct probe some = {
     .id = "T1", .title = "t", .family = "files", .stopped_by = "mount user", .sees = "EPERM"};
 
@@ -70,8 +76,7 @@ static void two_walls_back_each_other_up(void **state) {
     struct buf faults = {0};
 
     (void)state;
-    study(&w, &some, ALL);
-    lab_judge(&w.tried, &j, &faults);
+    judge(&w, &some, ALL, &j, &faults);
     assert_int_equal(j.verdict, LAB_COUNTS);
     assert_int_equal(j.word[CTL_MOUNT], WORD_STOPPED_TOO);
     assert_int_equal(j.word[CTL_USER], WORD_STOPPED_TOO);
@@ -88,8 +93,7 @@ static void a_wall_of_two_is_found_behind_one(void **state) {
     struct buf faults = {0};
 
     (void)state;
-    study(&w, &some, ALL);
-    lab_judge(&w.tried, &j, &faults);
+    judge(&w, &some, ALL, &j, &faults);
     assert_int_equal(j.word[CTL_SECCOMP], WORD_STOPPED_TOO);
     assert_int_equal(j.word[CTL_USER], WORD_TOGETHER);
     assert_int_equal(j.word[CTL_PROC], WORD_TOGETHER);
@@ -110,8 +114,7 @@ static void a_wall_behind_a_common_control_is_found(void **state) {
     struct buf faults = {0};
 
     (void)state;
-    study(&w, &p, ALL);
-    lab_judge(&w.tried, &j, &faults);
+    judge(&w, &p, ALL, &j, &faults);
     assert_int_equal(j.n_minimal, 2);
     assert_int_equal(j.redundancy, 0);
     assert_int_equal(j.word[CTL_PID], WORD_TOGETHER);
@@ -136,8 +139,7 @@ static void a_wall_that_company_spoils_is_none_in_the_box(void **state) {
     struct buf faults = {0};
 
     (void)state;
-    study(&w, &p, ALL);
-    lab_judge(&w.tried, &j, &faults);
+    judge(&w, &p, ALL, &j, &faults);
     assert_int_equal(j.word[CTL_USER], WORD_ALONE);
     assert_int_equal(j.word[CTL_CAPS], WORD_STOPPED_TOO);
     assert_int_equal(j.word[CTL_SECCOMP], WORD_STOPPED_TOO);
@@ -155,8 +157,7 @@ static void one_wall_alone_is_its_control(void **state) {
     struct buf faults = {0};
 
     (void)state;
-    study(&w, &p, ALL);
-    lab_judge(&w.tried, &j, &faults);
+    judge(&w, &p, ALL, &j, &faults);
     assert_int_equal(j.word[CTL_NET], WORD_STOPPED);
     assert_int_equal(j.redundancy, 0);
     assert_int_equal(faults.len, 0);
@@ -170,16 +171,14 @@ static void a_broken_control_is_a_fault(void **state) {
     struct buf faults = {0};
 
     (void)state;
-    study(&w, &some, ALL);
-    lab_judge(&w.tried, &j, &faults);
+    judge(&w, &some, ALL, &j, &faults);
     assert_int_equal(j.verdict, LAB_VOID);
     has(&faults, "T1 is void: it gets through with everything on");
     buf_done(&faults);
     memset(&w, 0, sizeof(w));
     w.wall[0] = BIT(CTL_MOUNT);
     w.n = 1;
-    study(&w, &some, ALL);
-    lab_judge(&w.tried, &j, &faults);
+    judge(&w, &some, ALL, &j, &faults);
     has(&faults, "T1: gets through without mount, though others are said to stop it");
     has(&faults, "T1: user is said to stop it, and does not without its partners");
     buf_done(&faults);
@@ -191,16 +190,14 @@ static void what_stands_whatever_is_off_makes_the_probe_void(void **state) {
     struct buf faults = {0};
 
     (void)state;
-    study(&w, &some, ALL);
-    lab_judge(&w.tried, &j, &faults);
+    judge(&w, &some, ALL, &j, &faults);
     assert_int_equal(j.verdict, LAB_VOID);
     has(&faults, "it does not get through with everything off");
     buf_done(&faults);
     /* Unless what cannot be off here is said to stop it. */
     memset(&w, 0, sizeof(w));
     w.n = 1;
-    study(&w, &some, ALL & ~BIT(CTL_USER));
-    lab_judge(&w.tried, &j, &faults);
+    judge(&w, &some, ALL & ~BIT(CTL_USER), &j, &faults);
     assert_int_equal(j.verdict, LAB_UNTESTABLE);
     assert_int_equal(j.word[CTL_USER], WORD_UNTESTABLE);
     assert_int_equal(faults.len, 0);
@@ -247,8 +244,7 @@ static void whatever_the_walls_they_are_found(void **state) {
             if ((seed >> 21 & 3) == 3)
                 w.wall[i] |= BIT(seed >> 16 & 7);
         }
-        study(&w, &some, ALL);
-        lab_judge(&w.tried, &j, &faults);
+        judge(&w, &some, ALL, &j, &faults);
         assert_int_equal(j.verdict, LAB_COUNTS);
         assert_int_equal(j.redundancy, smallest_cut(&w) - 1);
         for (int i = 0; i < w.n; i++)
